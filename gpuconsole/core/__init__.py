@@ -1,0 +1,3 @@
+"""What everything stands on: errors, text, sizes, paths."""
+
+from __future__ import annotations

@@ -1,0 +1,123 @@
+"""Text from outside made harmless, and sizes written and read.
+
+Container names, labels, log lines, process commands and engine errors are written by strangers. A terminal obeys
+what is in them: an escape sequence can retitle the window, clear the screen or write the clipboard; a bidirectional
+mark can show a name backwards. So each adapter passes such text through :func:`plain` or :func:`plain_line` where it
+enters, and nothing behind an adapter has to think of it again.
+"""
+
+from __future__ import annotations
+
+import re
+
+_ESCAPES = re.compile(
+    r"""
+    \x1b\][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c|$)   # OSC … BEL or ST, closed or cut off
+  | \x1b[PX^_][^\x1b\x9c]*(?:\x1b\\|\x9c|$)        # DCS, SOS, PM, APC … ST
+  | [\x90\x98\x9d\x9e\x9f][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c|$)  # the same, begun by a C1 byte
+  | (?:\x1b\[|\x9b)[0-?]*[ -/]*(?:[@-~]|$)         # CSI
+  | \x1b[ -/]*[0-~]?                               # two-character escapes and charset choices
+    """,
+    re.VERBOSE,
+)
+_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+# Marks that reorder or hide text without a width of their own: bidi controls, invisible joiners used to disguise
+# names, line and paragraph separators, BOM, and tag characters.
+_DISGUISES = re.compile("[\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]")
+_LINE_BREAKS = re.compile(r"\r\n|[\u2028\u2029\x85]")
+_BACKSPACES = re.compile(r"[^\x08\n]\x08")
+
+
+def decode(data: bytes | str) -> str:
+    """Text of ``data``; bytes that are not UTF-8 become U+FFFD."""
+    if isinstance(data, bytes):
+        return data.decode("utf-8", errors="replace")
+    # Paths and argv carry undecodable bytes as lone surrogates, which cannot be written to a terminal.
+    return data.encode("utf-8", errors="replace").decode("utf-8") if _has_surrogate(data) else data
+
+
+def _has_surrogate(text: str) -> bool:
+    return any("\ud800" <= char <= "\udfff" for char in text)
+
+
+def plain(data: bytes | str) -> str:
+    r"""``data`` without anything a terminal would obey: what a person would have read.
+
+    Escape sequences, control characters (newline and tab stay), bidirectional and invisible marks go. Of a line with
+    carriage returns, what was written last stays, as on a screen: a progress bar shows its last state.
+    """
+    text = _LINE_BREAKS.sub("\n", decode(data))
+    text = _ESCAPES.sub("", text)
+    if "\x08" in text:
+        text = _BACKSPACES.sub("", text)
+    if "\r" in text:
+        text = "\n".join(_last_state(line) for line in text.split("\n"))
+    return _DISGUISES.sub("", _CONTROLS.sub("", text))
+
+
+def _last_state(line: str) -> str:
+    parts = [part for part in line.split("\r") if part]
+    return parts[-1] if parts else ""
+
+
+def plain_line(data: bytes | str, *, limit: int = 4096) -> str:
+    """``data`` as one harmless line: :func:`plain`, white space folded, at most ``limit`` characters."""
+    line = " ".join(plain(data).split())
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def shorten(text: str, width: int) -> str:
+    """``text`` in at most ``width`` characters, cut with an ellipsis."""
+    if width <= 0:
+        return ""
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def gib(size: int | None) -> str:
+    """Bytes as GiB with one decimal, without the unit; ``–`` when unknown."""
+    return "–" if size is None else f"{size / 2**30:.1f}"
+
+
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+def size(count: int | None) -> str:
+    """Bytes with the binary unit that fits: ``64 MiB``, ``1.5 GiB``; ``–`` when unknown."""
+    if count is None:
+        return "–"
+    value = float(count)
+    for unit in _UNITS:
+        if abs(value) < 1024 or unit == _UNITS[-1]:
+            break
+        value /= 1024
+    return f"{value:.0f} {unit}" if unit == "B" or value >= 100 or value == int(value) else f"{value:.1f} {unit}"
+
+
+_SIZE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([kmgtp]?)(i?b)?\s*$", re.IGNORECASE)
+
+
+def parse_size(text: str) -> int:
+    """Bytes of ``8g``, ``512m``, ``1.5 GiB`` or ``1048576``, units binary as docker reads them.
+
+    Raises:
+        ValueError: It is no size, or not above zero.
+    """
+    match = _SIZE.match(text)
+    if match is None:
+        raise ValueError(f"{text!r} is not a size; write it like 8g, 512m or 1073741824")
+    count = int(float(match[1]) * 1024 ** " kmgtp".index(match[2].lower() or " "))
+    if count <= 0:
+        raise ValueError(f"{text!r} is not above zero")
+    return count
+
+
+def duration(seconds: float | None) -> str:
+    """Seconds as a person says them: ``12 s``, ``4 min``, ``3 h``, ``5 d``; ``–`` when unknown."""
+    if seconds is None:
+        return "–"
+    seconds = max(0.0, seconds)
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.0f} h" if seconds < 172800 else f"{seconds / 86400:.0f} d"

@@ -1,0 +1,3 @@
+"""GPUs: what is known of each, and where the readings come from."""
+
+from __future__ import annotations

@@ -1,0 +1,172 @@
+"""What is known of the GPUs at one moment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+
+NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+class GpuStatus(StrEnum):
+    """Whether a GPU answers."""
+
+    OK = "ok"
+    LOST = "lost"
+    """NVML says the GPU is lost or needs a restart."""
+    ERROR = "error"
+    """NVML knows the GPU, but no reading of it could be taken."""
+
+
+class ProcessKind(StrEnum):
+    """What a process uses the GPU for, as NVML lists it."""
+
+    COMPUTE = "compute"
+    GRAPHICS = "graphics"
+    MPS = "mps"
+
+
+@dataclass(frozen=True, slots=True)
+class GpuProcess:
+    """A process NVML lists on a GPU or MIG instance."""
+
+    pid: int
+    """As the host's initial pid namespace numbers it."""
+    memory_bytes: int | None
+    """GPU memory; None where the driver does not tell (WSL, MIG without rights, unified memory)."""
+    kind: ProcessKind = ProcessKind.COMPUTE
+    mig_uuid: str | None = None
+    """The MIG instance it runs on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mig:
+    """One MIG instance of a GPU."""
+
+    uuid: str
+    name: str | None
+    gpu_instance: int | None
+    compute_instance: int | None
+    memory_total_bytes: int | None
+    memory_used_bytes: int | None
+    processes: tuple[GpuProcess, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ecc:
+    """ECC state and error counts since the driver was loaded (volatile) or ever (aggregate)."""
+
+    enabled: bool | None = None
+    volatile_corrected: int | None = None
+    volatile_uncorrected: int | None = None
+    aggregate_corrected: int | None = None
+    aggregate_uncorrected: int | None = None
+    remap_pending: bool | None = None
+    """A row remap waits for a GPU reset."""
+    remap_failed: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PcieLink:
+    """PCIe generation and width, now and at most. An idle GPU trains its link down: judge it under load only."""
+
+    generation: int | None = None
+    width: int | None = None
+    max_generation: int | None = None
+    max_width: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """One GPU at one moment. A reading that could not be taken is None, and ``unknown`` says why."""
+
+    index: int
+    """NVML's index: PCI bus order, not always CUDA's order."""
+    uuid: str | None
+    name: str | None
+    status: GpuStatus = GpuStatus.OK
+    problem: str | None = None
+    """One sentence when the status is not ok."""
+    minor: int | None = None
+    """N of ``/dev/nvidiaN``."""
+    pci_bus_id: str | None = None
+    compute_capability: tuple[int, int] | None = None
+    memory_total_bytes: int | None = None
+    memory_used_bytes: int | None = None
+    """Allocated by processes; the driver's own reserve is not in it (NVML's v2 memory call)."""
+    memory_free_bytes: int | None = None
+    memory_reserved_bytes: int | None = None
+    """Held back by driver and firmware."""
+    unified_memory: bool = False
+    """GPU and CPU share one memory (GB10, Jetson); NVML then gives no figures of its own."""
+    utilization_pct: int | None = None
+    """Share of the last sample period in which a kernel ran; for a MIG parent always unknown."""
+    memory_utilization_pct: int | None = None
+    """Share of the last sample period in which memory was read or written."""
+    temperature_c: int | None = None
+    power_w: float | None = None
+    power_limit_w: float | None = None
+    sm_clock_mhz: int | None = None
+    memory_clock_mhz: int | None = None
+    max_sm_clock_mhz: int | None = None
+    max_memory_clock_mhz: int | None = None
+    throttle_reasons: tuple[str, ...] | None = None
+    """Slugs of NVML's clock event reasons that hold the clocks down now (``sw-power-cap``, ``hw-thermal`` …); idle
+    is no throttling and is not in it."""
+    performance_state: int | None = None
+    """0 (most) … 15."""
+    fan_pct: int | None = None
+    pcie: PcieLink = PcieLink()
+    ecc: Ecc = Ecc()
+    mig_enabled: bool | None = None
+    migs: tuple[Mig, ...] = ()
+    compute_mode: str | None = None
+    persistence: bool | None = None
+    processes: tuple[GpuProcess, ...] | None = ()
+    """None when the list itself could not be read."""
+    age_s: float = 0.0
+    """Seconds since the slow readings in it were taken; 0 when all are of now."""
+    unknown: Mapping[str, str] = field(default=NOTHING)
+    """Field name → why its value is None, one short phrase."""
+
+    @property
+    def label(self) -> str:
+        """How a person calls it: ``GPU 0 (NVIDIA H200)``."""
+        return f"GPU {self.index} ({self.name})" if self.name else f"GPU {self.index}"
+
+    @property
+    def unattributed_bytes(self) -> int | None:
+        """Used memory that no listed process explains; None where used or a process's share is unknown."""
+        if self.memory_used_bytes is None or self.processes is None:
+            return None
+        listed = [process for process in self.processes]
+        for mig in self.migs:
+            listed.extend(mig.processes)
+        total = 0
+        for process in listed:
+            if process.memory_bytes is None:
+                return None
+            total += process.memory_bytes
+        return max(0, self.memory_used_bytes - total)
+
+
+@dataclass(frozen=True, slots=True)
+class GpuSnapshot:
+    """Every GPU of a machine at one moment."""
+
+    taken_at: float
+    """Seconds since the epoch."""
+    gpus: tuple[Gpu, ...] = ()
+    driver_version: str | None = None
+    cuda_version: str | None = None
+    """The highest CUDA version the driver offers, ``13.0``."""
+    nvml_version: str | None = None
+    problem: str | None = None
+    """Why there are no GPUs here, in one sentence; None when all is well."""
+    hint: str | None = None
+    """What to do about the problem."""
+    reason: str | None = None
+    """Slug of the problem: ``no-library``, ``driver-not-loaded``, ``version-mismatch``, ``no-gpu`` …"""
+    unknown: Mapping[str, str] = field(default=NOTHING)

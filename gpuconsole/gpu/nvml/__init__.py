@@ -1,0 +1,3 @@
+"""The NVML adapter: the only package that imports pynvml."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""This machine: facts about it, and who holds its GPUs."""
+
+from __future__ import annotations

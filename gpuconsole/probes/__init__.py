@@ -1,0 +1,3 @@
+"""Checks that run inside a container and report back."""
+
+from __future__ import annotations
