@@ -23,7 +23,9 @@ _ESCAPES = re.compile(
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 # Marks that reorder or hide text without a width of their own: bidi controls, invisible joiners used to disguise
 # names, line and paragraph separators, BOM, and tag characters.
-_DISGUISES = re.compile("[\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]")
+_DISGUISES = re.compile(
+    "[\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
 _LINE_BREAKS = re.compile(r"\r\n|[\u2028\u2029\x85]")
 _BACKSPACES = re.compile(r"[^\x08\n]\x08")
 

@@ -1,0 +1,54 @@
+"""What every command is given: the options before its name, and the session they lead to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import click
+
+from gpuconsole.core.errors import Refused
+
+if TYPE_CHECKING:
+    from gpuconsole.services.session import Session
+
+
+@dataclass(slots=True)
+class Settings:
+    """The options before the command's name, and the session opened on first use."""
+
+    host: str | None = None
+    """Address of the engine; None takes the one ``docker ps`` would use."""
+    debug: bool = False
+    readonly: bool = False
+    _session: Session | None = field(default=None, repr=False)
+
+    def session(self) -> Session:
+        """The session; opened on first use, closed when the command ends."""
+        if self._session is None:
+            from gpuconsole.services.session import Session
+
+            self._session = Session(host=self.host)
+        return self._session
+
+    def may_change(self, what: str) -> None:
+        """Let an action that changes something go on, unless ``--readonly`` was given.
+
+        Args:
+            what: The action as a phrase after "cannot": ``"stop a container"``.
+
+        Raises:
+            Refused: ``--readonly`` was given.
+        """
+        if self.readonly:
+            raise Refused(f"--readonly was given, so gpuconsole does not {what}.", hint="Leave --readonly out.")
+
+    def close(self) -> None:
+        """Close the session if one was opened."""
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+
+
+pass_settings = click.make_pass_decorator(Settings, ensure=True)
+"""Gives a command its :class:`Settings` as first argument."""

@@ -1,0 +1,156 @@
+"""All that is ever asked of a container engine.
+
+Every method raises only :class:`gpuconsole.core.errors.ConsoleError`: ``EngineUnavailable`` when nothing answers,
+``NotFound``, ``Conflict``, ``Refused``, ``TimedOut`` or ``EngineRefused`` when the answer is no. All text in what comes
+back went through :mod:`gpuconsole.core.text`, log and exec output excepted, which is given as bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol, TypeVar
+
+from gpuconsole.engine.model import (
+    Container,
+    CreateRequest,
+    EngineEvent,
+    EngineInfo,
+    Image,
+    PullProgress,
+    Usage,
+)
+
+Item = TypeVar("Item", covariant=True)
+
+
+class Stream(Protocol[Item]):
+    """Items as they come; ``close`` from any thread ends the iteration cleanly."""
+
+    def __iter__(self) -> Iterator[Item]: ...
+
+    def close(self) -> None:
+        """End it; an iteration under way stops without an error."""
+        ...
+
+
+class ExecProcess(Protocol):
+    """A process started in a running container, its output streamed, its input open."""
+
+    @property
+    def output(self) -> Stream[tuple[str, bytes]]:
+        """``("stdout" | "stderr", bytes)`` as written; with a tty everything is stdout."""
+        ...
+
+    def write(self, data: bytes) -> None:
+        """Send ``data`` to its standard input."""
+        ...
+
+    def close_input(self) -> None:
+        """End its standard input; output goes on."""
+        ...
+
+    def exit_code(self) -> int | None:
+        """Its exit code, None while it runs."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the connection. The process itself goes on: the engine cannot kill an exec."""
+        ...
+
+
+class Engine(Protocol):
+    """A container engine: Docker, or Podman's socket in its place."""
+
+    def info(self) -> EngineInfo:
+        """What the engine says of itself."""
+        ...
+
+    def containers(self, *, everything: bool = True) -> tuple[Container, ...]:
+        """All containers, newest first; only those that run unless ``everything``. One that vanishes is left out."""
+        ...
+
+    def container(self, reference: str) -> Container:
+        """The container with this name, id or unambiguous start of an id."""
+        ...
+
+    def images(self) -> tuple[Image, ...]:
+        """All local images that have a tag or digest or are in use, newest first."""
+        ...
+
+    def image(self, reference: str) -> Image:
+        """The local image with this tag, digest or id."""
+        ...
+
+    def usage(self, container_id: str) -> Usage:
+        """CPU and memory now; takes about a second, since CPU use is a difference."""
+        ...
+
+    def create(self, request: CreateRequest) -> str:
+        """Make a container and return its id. Nothing is left behind when it fails."""
+        ...
+
+    def start(self, container_id: str) -> None:
+        """Start it."""
+        ...
+
+    def stop(self, container_id: str, *, grace_s: int = 10) -> None:
+        """SIGTERM, and SIGKILL after ``grace_s`` seconds."""
+        ...
+
+    def restart(self, container_id: str, *, grace_s: int = 10) -> None:
+        """Stop and start."""
+        ...
+
+    def pause(self, container_id: str) -> None:
+        """Freeze its processes; GPU memory stays held."""
+        ...
+
+    def unpause(self, container_id: str) -> None:
+        """Let its processes go on."""
+        ...
+
+    def remove(self, container_id: str, *, force: bool = False, volumes: bool = False) -> None:
+        """Remove it; ``force`` kills it first, ``volumes`` removes its anonymous volumes."""
+        ...
+
+    def wait(self, container_id: str, *, timeout_s: float | None = None) -> int:
+        """Wait for its end and return the exit code."""
+        ...
+
+    def logs(
+        self,
+        container_id: str,
+        *,
+        follow: bool = False,
+        tail: int | None = None,
+        since: float | None = None,
+        timestamps: bool = False,
+    ) -> Stream[tuple[str, bytes]]:
+        """Its output as ``("stdout" | "stderr", bytes)``; with a tty everything is stdout."""
+        ...
+
+    def execute(
+        self,
+        container_id: str,
+        command: Sequence[str],
+        *,
+        user: str | None = None,
+        working_dir: str | None = None,
+        environment: Mapping[str, str] | None = None,
+        tty: bool = False,
+        stdin: bool = True,
+    ) -> ExecProcess:
+        """Start ``command`` in a running container."""
+        ...
+
+    def events(self, *, since: float | None = None) -> Stream[EngineEvent]:
+        """What happens to containers and images from now on, or from ``since``."""
+        ...
+
+    def pull(self, reference: str, *, platform: str | None = None) -> Stream[PullProgress]:
+        """Pull an image; a failure inside the stream is raised from the iteration."""
+        ...
+
+    def close(self) -> None:
+        """Close every connection and stream."""
+        ...

@@ -1,0 +1,67 @@
+"""The composition root: which GPU source and which engine a run of gpuconsole works with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gpuconsole.engine.endpoint import Endpoint
+    from gpuconsole.engine.protocol import Engine
+    from gpuconsole.gpu.source import GpuSource
+
+
+class Session:
+    """This machine's GPUs and one engine, each opened when first asked for.
+
+    Args:
+        host: Address of the engine (``unix://…``, ``tcp://…``, ``ssh://…``); None takes the one ``docker ps`` would.
+    """
+
+    def __init__(self, *, host: str | None = None) -> None:
+        self._host = host
+        self._gpus: GpuSource | None = None
+        self._engine: Engine | None = None
+
+    @property
+    def gpus(self) -> GpuSource:
+        """The GPUs of this machine."""
+        if self._gpus is None:
+            from gpuconsole.gpu.nvml.source import NvmlSource
+
+            self._gpus = NvmlSource()
+        return self._gpus
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where the engine is, and who said so.
+
+        Raises:
+            BadFile: Docker's own configuration is malformed.
+            NotFound: It names a context that does not exist.
+        """
+        from gpuconsole.engine.endpoint import resolve
+
+        return resolve(self._host)
+
+    @property
+    def engine(self) -> Engine:
+        """The engine, connected.
+
+        Raises:
+            EngineUnavailable: Nothing answers there.
+            Refused: Its socket does not let this user in.
+        """
+        if self._engine is None:
+            from gpuconsole.engine.docker.engine import DockerEngine
+
+            self._engine = DockerEngine.connect(self.endpoint)
+        return self._engine
+
+    def close(self) -> None:
+        """Close what was opened."""
+        if self._engine is not None:
+            self._engine.close()
+            self._engine = None
+        if self._gpus is not None:
+            self._gpus.close()
+            self._gpus = None
