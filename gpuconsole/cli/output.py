@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import unicodedata
@@ -37,6 +38,18 @@ def failure(error: ConsoleError, *, detail: bool = False) -> None:
         talk(f"  → {error.hint}")
     if detail and error.detail:
         talk("\n".join(f"  | {line}" for line in error.detail.splitlines()))
+
+
+def terminal_width(default: int = 100) -> int:
+    """Columns of the terminal stdout is; ``default`` when it is none."""
+    return shutil.get_terminal_size((default, 24)).columns if sys.stdout.isatty() else default
+
+
+def paint(text: str, colour: str) -> str:
+    """``text`` in a terminal colour, when stdout is a terminal and NO_COLOR is not set; never the only sign of a thing."""
+    if not colour or not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
+        return text
+    return click.style(text, fg=colour)
 
 
 @dataclass(frozen=True, slots=True)

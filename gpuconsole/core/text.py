@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import re
 
+# A string sequence that is never closed ends with its line, so that it cannot hide what follows.
 _ESCAPES = re.compile(
     r"""
-    \x1b\][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c|$)   # OSC … BEL or ST, closed or cut off
-  | \x1b[PX^_][^\x1b\x9c]*(?:\x1b\\|\x9c|$)        # DCS, SOS, PM, APC … ST
-  | [\x90\x98\x9d\x9e\x9f][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c|$)  # the same, begun by a C1 byte
-  | (?:\x1b\[|\x9b)[0-?]*[ -/]*(?:[@-~]|$)         # CSI
+    \x1b\][^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c|(?=\n)|\Z)             # OSC … BEL or ST
+  | \x1b[PX^_][^\x1b\x9c\n]*(?:\x1b\\|\x9c|(?=\n)|\Z)                   # DCS, SOS, PM, APC … ST
+  | [\x90\x98\x9d\x9e\x9f][^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c|(?=\n)|\Z)  # the same, begun by a C1 byte
+  | (?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?                                   # CSI
   | \x1b[ -/]*[0-~]?                               # two-character escapes and charset choices
     """,
     re.VERBOSE,

@@ -1,0 +1,66 @@
+"""``gpuconsole doctor``: what this machine lacks, and how to get it."""
+
+from __future__ import annotations
+
+import textwrap
+
+import click
+
+from gpuconsole.cli.context import Settings, pass_settings
+from gpuconsole.cli.output import data, json_document, paint, terminal_width
+from gpuconsole.core.errors import ExitCode
+from gpuconsole.diagnose.finding import Finding, Level
+
+_MARKS = {
+    Level.OK: ("ok  ", "green"),
+    Level.WARN: ("warn", "yellow"),
+    Level.FAIL: ("FAIL", "red"),
+    Level.SKIP: ("skip", ""),
+}
+
+
+@click.command(
+    epilog="\b\nExamples:\n  gpuconsole doctor\n  gpuconsole doctor --json | jq '.findings[] | select(.level==\"fail\")'\n\n"
+    "Exit code 0 when nothing is failing, 1 when something is."
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON document.")
+@pass_settings
+def doctor(settings: Settings, as_json: bool) -> int:
+    """Look at GPU, driver, engine, toolkit, disk and tmux, and say what is missing and how to get it.
+
+    Nothing is changed, and no root is needed.
+    """
+    from gpuconsole.services.doctor import examine_host
+
+    facts, findings = examine_host(settings.session())
+    failing = [finding for finding in findings if finding.level is Level.FAIL]
+    if as_json:
+        json_document(
+            "doctor", system=facts.machine, endpoint=facts.endpoint or None, engine=facts.engine, findings=findings
+        )
+    else:
+        data(f"{facts.machine.os_name}, kernel {facts.machine.kernel}")
+        for finding in findings:
+            data(_shown(finding))
+        data(_verdict(findings))
+    return int(ExitCode.FAILED if failing else ExitCode.OK)
+
+
+def _shown(finding: Finding) -> str:
+    word, colour = _MARKS[finding.level]
+    width = terminal_width()
+    lines = textwrap.wrap(f"{finding.title}: {finding.what}", width - 6, break_long_words=False, break_on_hyphens=False)
+    if finding.fix and finding.level is not Level.OK:
+        lines += textwrap.wrap(
+            f"→ {finding.fix}", width - 6, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+        )
+    return "\n".join([f"{paint(word, colour)}  {lines[0]}", *(f"      {line}" for line in lines[1:])])
+
+
+def _verdict(findings: tuple[Finding, ...]) -> str:
+    failing = [finding.title for finding in findings if finding.level is Level.FAIL]
+    if failing:
+        return f"\nMend first: {failing[0]}."
+    if any(finding.id == "doctor.gpu-wiring" and finding.level is Level.OK for finding in findings):
+        return "\nReady: GPU containers can be launched here."
+    return "\nReady for containers without GPUs."

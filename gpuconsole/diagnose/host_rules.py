@@ -1,0 +1,253 @@
+"""Rules about the host: is there a GPU, is its driver whole, is the engine there, can it give GPUs to containers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpuconsole.core.errors import ConsoleError
+from gpuconsole.core.text import size
+from gpuconsole.diagnose.finding import Finding, Level
+from gpuconsole.engine.model import EngineInfo
+from gpuconsole.gpu.model import GpuSnapshot, GpuStatus
+from gpuconsole.host.machine import Machine
+
+LOW_DISK_BYTES = 30 * 2**30
+"""A PyTorch-CUDA image takes 5 to 20 GiB unpacked, and its layers lie beside it while it is pulled."""
+
+INSTALL_DRIVER = {
+    "ubuntu": "sudo ubuntu-drivers install, then reboot.",
+    "debian": "Enable non-free, sudo apt install nvidia-driver firmware-misc-nonfree, then reboot.",
+    "fedora": "Install the driver from RPM Fusion or NVIDIA's repository (sudo dnf install akmod-nvidia), then reboot.",
+    "suse": "sudo zypper install nvidia-open-driver-G06-signed-kmp-default, then reboot.",
+    "arch": "sudo pacman -S nvidia-open, then reboot.",
+    "other": "Install your distribution's NVIDIA driver package, then reboot.",
+}
+INSTALL_ENGINE = {
+    "ubuntu": "sudo apt install docker.io, or Docker's own packages: https://docs.docker.com/engine/install/ubuntu/",
+    "debian": "sudo apt install docker.io, or Docker's own packages: https://docs.docker.com/engine/install/debian/",
+    "fedora": "Install Docker's packages: https://docs.docker.com/engine/install/",
+    "suse": "sudo zypper install docker && sudo systemctl enable --now docker",
+    "arch": "sudo pacman -S docker && sudo systemctl enable --now docker",
+    "other": "Install Docker Engine: https://docs.docker.com/engine/install/",
+}
+INSTALL_TMUX = {
+    "fedora": "sudo dnf install tmux",
+    "suse": "sudo zypper install tmux",
+    "arch": "sudo pacman -S tmux",
+    "ubuntu": "sudo apt install tmux",
+    "debian": "sudo apt install tmux",
+    "other": "Install tmux with your package manager.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Wiring:
+    """Whether and how the engine can give GPUs to containers."""
+
+    path: str | None
+    """``cdi``, ``hook`` or ``runtime``; None when there is no way."""
+    reason: str
+    """One sentence: why this way, or why none."""
+    fix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HostFacts:
+    """All that the host rules look at."""
+
+    machine: Machine
+    gpus: GpuSnapshot
+    engine: EngineInfo | None = None
+    engine_error: ConsoleError | None = None
+    endpoint: str = ""
+    wiring: Wiring | None = None
+    disk: tuple[str, int, int] | None = None
+    """Folder of the images, free and total bytes; None when it cannot be seen from here."""
+    docker_cli: bool = False
+    tmux: str | None = None
+    """Version of tmux; None when it is not installed."""
+    local_images: int | None = None
+
+
+def examine(facts: HostFacts) -> tuple[Finding, ...]:
+    """Every finding, in the order a person would mend them."""
+    return (
+        hardware(facts),
+        driver(facts),
+        gpu_health(facts),
+        device_nodes(facts),
+        engine(facts),
+        gpu_wiring(facts),
+        disk(facts),
+        tmux(facts),
+    )
+
+
+def hardware(facts: HostFacts) -> Finding:
+    """Is there an NVIDIA GPU at all, and does NVIDIA's driver own it?"""
+    machine, title = facts.machine, "GPU hardware"
+    count = len(machine.pci_gpus)
+    if facts.gpus.gpus and not count:
+        return Finding("doctor.gpu", Level.OK, title, f"{_gpus(len(facts.gpus.gpus))}, not listed on the PCI bus.")
+    if not count:
+        if machine.wsl:
+            return Finding("doctor.gpu", Level.SKIP, title, "This is WSL: GPUs are not on the PCI bus here.")
+        return Finding(
+            "doctor.gpu", Level.FAIL, title, "No NVIDIA GPU is on the PCI bus.",
+            "Check the card's seat and power, or the machine's pass-through; everything else works on CPU.", "H01",
+        )  # fmt: skip
+    foreign = [gpu for gpu in machine.pci_gpus if gpu.driver not in (None, "nvidia")]
+    if foreign:
+        names = ", ".join(f"{gpu.address} by {gpu.driver}" for gpu in foreign)
+        fix = (
+            "Blacklist nouveau, rebuild the initramfs and reboot: install the NVIDIA driver package, which does this."
+            if any(gpu.driver == "nouveau" for gpu in foreign)
+            else "Unbind it from vfio-pci unless a virtual machine is meant to have it."
+        )
+        return Finding(
+            "doctor.gpu",
+            Level.FAIL,
+            title,
+            f"Another driver owns {len(foreign)} of {_gpus(count)}: {names}.",
+            fix,
+            "H03",
+        )
+    return Finding("doctor.gpu", Level.OK, title, f"{_gpus(count)} on the PCI bus.")
+
+
+def driver(facts: HostFacts) -> Finding:
+    """Does NVML answer, and if not, why?"""
+    machine, gpus, title = facts.machine, facts.gpus, "NVIDIA driver"
+    if gpus.problem is None:
+        return Finding(
+            "doctor.driver", Level.OK, title, f"Driver {gpus.driver_version}, CUDA up to {gpus.cuda_version}."
+        )
+    if machine.wsl:
+        return Finding(
+            "doctor.driver", Level.FAIL, title, gpus.problem,
+            "Update the NVIDIA driver in Windows; install no Linux driver inside WSL.", "H14",
+        )  # fmt: skip
+    loaded, library = machine.module_version, machine.library_version
+    if gpus.reason == "version-mismatch" or (loaded and library and loaded != library):
+        return Finding(
+            "doctor.driver", Level.FAIL, title,
+            f"The loaded kernel module is {loaded or 'another version'}, the driver's libraries are {library or 'newer'}: "
+            "an update replaced the files under a running driver.",
+            "Reboot when running jobs allow; containers that run already go on, new ones fail.", "H02",
+        )  # fmt: skip
+    if loaded is None and machine.module_for_kernel is False and library:
+        why = " and Secure Boot is on" if machine.secure_boot else ""
+        return Finding(
+            "doctor.driver", Level.FAIL, title,
+            f"The driver's libraries ({library}) are installed, but kernel {machine.kernel} has no nvidia module{why}.",
+            "Rebuild it (sudo dkms autoinstall), enrol its key if Secure Boot asks for it (mokutil), and reboot.", "H04",
+        )  # fmt: skip
+    if not machine.pci_gpus:
+        return Finding("doctor.driver", Level.SKIP, title, f"{gpus.problem} Without a GPU none is needed.")
+    return Finding("doctor.driver", Level.FAIL, title, gpus.problem, INSTALL_DRIVER[machine.os_family], "H01")
+
+
+def gpu_health(facts: HostFacts) -> Finding:
+    """Does every GPU answer, and are there as many as on the bus?"""
+    title, gpus = "GPU health", facts.gpus.gpus
+    if facts.gpus.problem is not None:
+        return Finding("doctor.gpu-health", Level.SKIP, title, "Not looked at: the driver does not answer.")
+    lost = [gpu for gpu in gpus if gpu.status is not GpuStatus.OK]
+    if lost:
+        names = "; ".join(f"{gpu.label}: {gpu.problem}" for gpu in lost)
+        return Finding(
+            "doctor.gpu-health", Level.FAIL, title, names,
+            "Save what runs on the other GPUs, then power-cycle the machine; if it comes again, check power and cooling.",
+            "H06",
+        )  # fmt: skip
+    if len(facts.machine.pci_gpus) > len(gpus):
+        return Finding(
+            "doctor.gpu-health", Level.FAIL, title,
+            f"{_gpus(len(facts.machine.pci_gpus))} on the bus, but the driver sees {len(gpus)}.",
+            "Read sudo dmesg | grep -i nvrm, then power-cycle the machine and check power leads.", "H05",
+        )  # fmt: skip
+    worn = [
+        gpu.label
+        for gpu in gpus
+        if gpu.ecc.remap_failed or (gpu.ecc.volatile_uncorrected or 0) > 0 or gpu.ecc.remap_pending
+    ]
+    if worn:
+        return Finding(
+            "doctor.gpu-health", Level.WARN, title, f"Memory errors were counted on {', '.join(worn)}.",
+            "See nvidia-smi -q -d ECC,ROW_REMAPPER; a pending remap is done by a reboot, a failed one is a warranty case.",
+            "H07",
+        )  # fmt: skip
+    names = ", ".join(dict.fromkeys(gpu.name or "unnamed GPU" for gpu in gpus))
+    return Finding("doctor.gpu-health", Level.OK, title, f"{_gpus(len(gpus))} answer: {names}.")
+
+
+def device_nodes(facts: HostFacts) -> Finding:
+    """Are the nodes there that containers are given?"""
+    title, nodes = "Device nodes", facts.machine.device_nodes
+    if facts.gpus.problem is not None or facts.machine.wsl:
+        return Finding("doctor.device-nodes", Level.SKIP, title, "Not looked at: no driver, or WSL.")
+    if "nvidia-uvm" not in nodes:
+        return Finding(
+            "doctor.device-nodes", Level.WARN, title, "/dev/nvidia-uvm is missing: nobody has used CUDA since boot.",
+            "sudo nvidia-modprobe -u -c=0; to have it at every boot: sudo systemctl enable --now nvidia-persistenced.", "H08",
+        )  # fmt: skip
+    return Finding("doctor.device-nodes", Level.OK, title, f"{', '.join(nodes)}.")
+
+
+def engine(facts: HostFacts) -> Finding:
+    """Does the container engine answer?"""
+    title, error = "Container engine", facts.engine_error
+    if facts.engine is not None:
+        info = facts.engine
+        name = "Podman" if info.name == "podman" else "Docker"
+        return Finding(
+            "doctor.engine", Level.OK, title, f"{name} {info.version} (API {info.api_version}) at {facts.endpoint}."
+        )
+    if error is None:
+        return Finding("doctor.engine", Level.SKIP, title, "Not looked at.")
+    fix = error.hint
+    if not facts.docker_cli and error.exit_code.name == "NO_ENGINE":
+        fix = f"{INSTALL_ENGINE[facts.machine.os_family]} – or, if it is installed: {fix}"
+    return Finding("doctor.engine", Level.FAIL, title, error.message, fix, "C01")
+
+
+def gpu_wiring(facts: HostFacts) -> Finding:
+    """Can the engine give GPUs to containers?"""
+    title, wiring = "GPUs in containers", facts.wiring
+    if wiring is None:
+        return Finding("doctor.gpu-wiring", Level.SKIP, title, "Not looked at: no engine answers.")
+    if wiring.path is not None:
+        return Finding("doctor.gpu-wiring", Level.OK, title, wiring.reason)
+    if not facts.gpus.gpus:
+        return Finding("doctor.gpu-wiring", Level.SKIP, title, f"{wiring.reason} Without a GPU none is needed.")
+    return Finding("doctor.gpu-wiring", Level.FAIL, title, wiring.reason, wiring.fix, "C05")
+
+
+def disk(facts: HostFacts) -> Finding:
+    """Is there room for images?"""
+    title = "Disk for images"
+    if facts.disk is None:
+        return Finding("doctor.disk", Level.SKIP, title, "The engine's folder cannot be seen from here.")
+    folder, free, total = facts.disk
+    what = f"{size(free)} of {size(total)} free for {folder}."
+    if free < LOW_DISK_BYTES:
+        return Finding(
+            "doctor.disk", Level.WARN, title, what,
+            "Make room: docker system df shows what images and containers take, docker image prune frees unused ones.", "I06",
+        )  # fmt: skip
+    return Finding("doctor.disk", Level.OK, title, what)
+
+
+def tmux(facts: HostFacts) -> Finding:
+    """Is tmux there, so that a lost connection loses nothing?"""
+    title = "tmux"
+    if facts.tmux is None:
+        return Finding(
+            "doctor.tmux", Level.WARN, title, "tmux is not installed; shells do not survive a lost connection.",
+            INSTALL_TMUX[facts.machine.os_family],
+        )  # fmt: skip
+    return Finding("doctor.tmux", Level.OK, title, f"{facts.tmux}.")
+
+
+def _gpus(count: int) -> str:
+    return "1 NVIDIA GPU" if count == 1 else f"{count} NVIDIA GPUs"

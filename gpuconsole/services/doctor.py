@@ -1,0 +1,68 @@
+"""The doctor: gather what the host rules look at, and ask them."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+from gpuconsole.core.errors import ConsoleError
+from gpuconsole.core.text import plain_line
+from gpuconsole.diagnose.finding import Finding
+from gpuconsole.diagnose.host_rules import HostFacts, Wiring, examine
+from gpuconsole.engine.model import EngineInfo, GpuPath
+from gpuconsole.host.facts import read_facts
+from gpuconsole.host.machine import disk_space, read_machine
+from gpuconsole.launch.gpupath import choose_gpu_path
+from gpuconsole.services.session import Session
+
+
+def examine_host(session: Session) -> tuple[HostFacts, tuple[Finding, ...]]:
+    """Look at this machine and its engine; whatever is missing is a finding, never an error."""
+    info: EngineInfo | None = None
+    error: ConsoleError | None = None
+    endpoint = ""
+    try:
+        endpoint = session.endpoint.url
+        info = session.engine.info()
+    except ConsoleError as failure:
+        error = failure
+    facts = HostFacts(
+        machine=read_machine(),
+        gpus=session.gpus.snapshot(details=True),
+        engine=info,
+        engine_error=error,
+        endpoint=endpoint,
+        wiring=None if info is None else _wiring(info),
+        disk=_disk(info),
+        docker_cli=shutil.which("docker") is not None,
+        tmux=_tmux_version(),
+    )
+    return facts, examine(facts)
+
+
+def _wiring(info: EngineInfo) -> Wiring:
+    choice = choose_gpu_path(info, read_facts())
+    return Wiring(
+        path=None if choice.path is GpuPath.NONE else choice.path.value,
+        reason=choice.reason,
+        fix=choice.hint,
+    )
+
+
+def _disk(info: EngineInfo | None) -> tuple[str, int, int] | None:
+    if info is None or not info.local or not info.root_dir or not Path(info.root_dir).is_absolute():
+        return None
+    space = disk_space(info.root_dir)
+    return None if space is None else (info.root_dir, *space)
+
+
+def _tmux_version() -> str | None:
+    program = shutil.which("tmux")
+    if program is None:
+        return None
+    try:
+        answer = subprocess.run([program, "-V"], capture_output=True, timeout=5, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return plain_line(answer.stdout) or "tmux"
