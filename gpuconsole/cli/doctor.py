@@ -20,7 +20,8 @@ _MARKS = {
 
 
 @click.command(
-    epilog="\b\nExamples:\n  gpuconsole doctor\n  gpuconsole doctor --json | jq '.findings[] | select(.level==\"fail\")'\n\n"
+    epilog="\b\nExamples:\n  gpuconsole doctor\n"
+    "  gpuconsole doctor --json | jq '.findings[] | select(.level==\"fail\")'\n\n"
     "Exit code 0 when nothing is failing, 1 when something is."
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON document.")

@@ -46,7 +46,7 @@ def terminal_width(default: int = 100) -> int:
 
 
 def paint(text: str, colour: str) -> str:
-    """``text`` in a terminal colour, when stdout is a terminal and NO_COLOR is not set; never the only sign of a thing."""
+    """``text`` in a terminal colour if stdout is a terminal and NO_COLOR is unset; never the only sign of a thing."""
     if not colour or not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
         return text
     return click.style(text, fg=colour)

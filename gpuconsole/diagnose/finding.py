@@ -32,3 +32,27 @@ class Finding:
     """What to do, with the command for this machine; empty when nothing is to be done."""
     code: str | None = None
     """Code of the failure in our catalogue, when it is one of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """One thing that is looked at; its methods make the findings about it."""
+
+    id: str
+    title: str
+
+    def ok(self, what: str) -> Finding:
+        """It is as it should be."""
+        return Finding(self.id, Level.OK, self.title, what)
+
+    def warn(self, what: str, fix: str, code: str | None = None) -> Finding:
+        """It works, with something to know."""
+        return Finding(self.id, Level.WARN, self.title, what, fix, code)
+
+    def fail(self, what: str, fix: str, code: str | None = None) -> Finding:
+        """It does not work."""
+        return Finding(self.id, Level.FAIL, self.title, what, fix, code)
+
+    def skip(self, why: str) -> Finding:
+        """It was not looked at."""
+        return Finding(self.id, Level.SKIP, self.title, why)

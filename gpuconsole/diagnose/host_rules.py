@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from gpuconsole.core.errors import ConsoleError
 from gpuconsole.core.text import size
-from gpuconsole.diagnose.finding import Finding, Level
+from gpuconsole.diagnose.finding import Finding, Subject
 from gpuconsole.engine.model import EngineInfo
 from gpuconsole.gpu.model import GpuSnapshot, GpuStatus
 from gpuconsole.host.machine import Machine
@@ -85,17 +85,19 @@ def examine(facts: HostFacts) -> tuple[Finding, ...]:
 
 def hardware(facts: HostFacts) -> Finding:
     """Is there an NVIDIA GPU at all, and does NVIDIA's driver own it?"""
-    machine, title = facts.machine, "GPU hardware"
+    subject = Subject("doctor.gpu", "GPU hardware")
+    machine = facts.machine
     count = len(machine.pci_gpus)
     if facts.gpus.gpus and not count:
-        return Finding("doctor.gpu", Level.OK, title, f"{_gpus(len(facts.gpus.gpus))}, not listed on the PCI bus.")
+        return subject.ok(f"{_gpus(len(facts.gpus.gpus))}, not listed on the PCI bus.")
     if not count:
         if machine.wsl:
-            return Finding("doctor.gpu", Level.SKIP, title, "This is WSL: GPUs are not on the PCI bus here.")
-        return Finding(
-            "doctor.gpu", Level.FAIL, title, "No NVIDIA GPU is on the PCI bus.",
-            "Check the card's seat and power, or the machine's pass-through; everything else works on CPU.", "H01",
-        )  # fmt: skip
+            return subject.skip("This is WSL: GPUs are not on the PCI bus here.")
+        return subject.fail(
+            "No NVIDIA GPU is on the PCI bus.",
+            "Check the card's seat and power, or the machine's pass-through; everything else works on CPU.",
+            "H01",
+        )
     foreign = [gpu for gpu in machine.pci_gpus if gpu.driver not in (None, "nvidia")]
     if foreign:
         names = ", ".join(f"{gpu.address} by {gpu.driver}" for gpu in foreign)
@@ -104,149 +106,146 @@ def hardware(facts: HostFacts) -> Finding:
             if any(gpu.driver == "nouveau" for gpu in foreign)
             else "Unbind it from vfio-pci unless a virtual machine is meant to have it."
         )
-        return Finding(
-            "doctor.gpu",
-            Level.FAIL,
-            title,
-            f"Another driver owns {len(foreign)} of {_gpus(count)}: {names}.",
-            fix,
-            "H03",
-        )
-    return Finding("doctor.gpu", Level.OK, title, f"{_gpus(count)} on the PCI bus.")
+        return subject.fail(f"Another driver owns {len(foreign)} of {_gpus(count)}: {names}.", fix, "H03")
+    return subject.ok(f"{_gpus(count)} on the PCI bus.")
 
 
 def driver(facts: HostFacts) -> Finding:
     """Does NVML answer, and if not, why?"""
-    machine, gpus, title = facts.machine, facts.gpus, "NVIDIA driver"
+    subject = Subject("doctor.driver", "NVIDIA driver")
+    machine, gpus = facts.machine, facts.gpus
     if gpus.problem is None:
-        return Finding(
-            "doctor.driver", Level.OK, title, f"Driver {gpus.driver_version}, CUDA up to {gpus.cuda_version}."
-        )
+        return subject.ok(f"Driver {gpus.driver_version}, CUDA up to {gpus.cuda_version}.")
     if machine.wsl:
-        return Finding(
-            "doctor.driver", Level.FAIL, title, gpus.problem,
-            "Update the NVIDIA driver in Windows; install no Linux driver inside WSL.", "H14",
-        )  # fmt: skip
+        return subject.fail(
+            gpus.problem,
+            "Update the NVIDIA driver in Windows; install no Linux driver inside WSL.",
+            "H14",
+        )
     loaded, library = machine.module_version, machine.library_version
     if gpus.reason == "version-mismatch" or (loaded and library and loaded != library):
-        return Finding(
-            "doctor.driver", Level.FAIL, title,
-            f"The loaded kernel module is {loaded or 'another version'}, the driver's libraries are {library or 'newer'}: "
-            "an update replaced the files under a running driver.",
-            "Reboot when running jobs allow; containers that run already go on, new ones fail.", "H02",
-        )  # fmt: skip
+        return subject.fail(
+            f"The loaded kernel module is {loaded or 'another version'}, the driver's libraries are "
+            f"{library or 'newer'}: an update replaced the files under a running driver.",
+            "Reboot when running jobs allow; containers that run already go on, new ones fail.",
+            "H02",
+        )
     if loaded is None and machine.module_for_kernel is False and library:
         why = " and Secure Boot is on" if machine.secure_boot else ""
-        return Finding(
-            "doctor.driver", Level.FAIL, title,
+        return subject.fail(
             f"The driver's libraries ({library}) are installed, but kernel {machine.kernel} has no nvidia module{why}.",
-            "Rebuild it (sudo dkms autoinstall), enrol its key if Secure Boot asks for it (mokutil), and reboot.", "H04",
-        )  # fmt: skip
+            "Rebuild it (sudo dkms autoinstall), enrol its key if Secure Boot asks for it (mokutil), and reboot.",
+            "H04",
+        )
     if not machine.pci_gpus:
-        return Finding("doctor.driver", Level.SKIP, title, f"{gpus.problem} Without a GPU none is needed.")
-    return Finding("doctor.driver", Level.FAIL, title, gpus.problem, INSTALL_DRIVER[machine.os_family], "H01")
+        return subject.skip(f"{gpus.problem} Without a GPU none is needed.")
+    return subject.fail(gpus.problem, INSTALL_DRIVER[machine.os_family], "H01")
 
 
 def gpu_health(facts: HostFacts) -> Finding:
     """Does every GPU answer, and are there as many as on the bus?"""
-    title, gpus = "GPU health", facts.gpus.gpus
+    subject = Subject("doctor.gpu-health", "GPU health")
+    gpus = facts.gpus.gpus
     if facts.gpus.problem is not None:
-        return Finding("doctor.gpu-health", Level.SKIP, title, "Not looked at: the driver does not answer.")
+        return subject.skip("Not looked at: the driver does not answer.")
     lost = [gpu for gpu in gpus if gpu.status is not GpuStatus.OK]
     if lost:
         names = "; ".join(f"{gpu.label}: {gpu.problem}" for gpu in lost)
-        return Finding(
-            "doctor.gpu-health", Level.FAIL, title, names,
-            "Save what runs on the other GPUs, then power-cycle the machine; if it comes again, check power and cooling.",
+        return subject.fail(
+            names,
+            "Save what runs on the other GPUs, then power-cycle the machine; should it recur, check power and cooling.",
             "H06",
-        )  # fmt: skip
+        )
     if len(facts.machine.pci_gpus) > len(gpus):
-        return Finding(
-            "doctor.gpu-health", Level.FAIL, title,
+        return subject.fail(
             f"{_gpus(len(facts.machine.pci_gpus))} on the bus, but the driver sees {len(gpus)}.",
-            "Read sudo dmesg | grep -i nvrm, then power-cycle the machine and check power leads.", "H05",
-        )  # fmt: skip
+            "Read sudo dmesg | grep -i nvrm, then power-cycle the machine and check power leads.",
+            "H05",
+        )
     worn = [
         gpu.label
         for gpu in gpus
         if gpu.ecc.remap_failed or (gpu.ecc.volatile_uncorrected or 0) > 0 or gpu.ecc.remap_pending
     ]
     if worn:
-        return Finding(
-            "doctor.gpu-health", Level.WARN, title, f"Memory errors were counted on {', '.join(worn)}.",
-            "See nvidia-smi -q -d ECC,ROW_REMAPPER; a pending remap is done by a reboot, a failed one is a warranty case.",
+        return subject.warn(
+            f"Memory errors were counted on {', '.join(worn)}.",
+            "See nvidia-smi -q -d ECC,ROW_REMAPPER; a reboot does a pending remap, a failed one is a warranty case.",
             "H07",
-        )  # fmt: skip
+        )
     names = ", ".join(dict.fromkeys(gpu.name or "unnamed GPU" for gpu in gpus))
-    return Finding("doctor.gpu-health", Level.OK, title, f"{_gpus(len(gpus))} answer: {names}.")
+    return subject.ok(f"{_gpus(len(gpus))} answer: {names}.")
 
 
 def device_nodes(facts: HostFacts) -> Finding:
     """Are the nodes there that containers are given?"""
-    title, nodes = "Device nodes", facts.machine.device_nodes
+    subject = Subject("doctor.device-nodes", "Device nodes")
+    nodes = facts.machine.device_nodes
     if facts.gpus.problem is not None or facts.machine.wsl:
-        return Finding("doctor.device-nodes", Level.SKIP, title, "Not looked at: no driver, or WSL.")
+        return subject.skip("Not looked at: no driver, or WSL.")
     if "nvidia-uvm" not in nodes:
-        return Finding(
-            "doctor.device-nodes", Level.WARN, title, "/dev/nvidia-uvm is missing: nobody has used CUDA since boot.",
-            "sudo nvidia-modprobe -u -c=0; to have it at every boot: sudo systemctl enable --now nvidia-persistenced.", "H08",
-        )  # fmt: skip
-    return Finding("doctor.device-nodes", Level.OK, title, f"{', '.join(nodes)}.")
+        return subject.warn(
+            "/dev/nvidia-uvm is missing: nobody has used CUDA since boot.",
+            "sudo nvidia-modprobe -u -c=0; to have it at every boot: sudo systemctl enable --now nvidia-persistenced.",
+            "H08",
+        )
+    return subject.ok(f"{', '.join(nodes)}.")
 
 
 def engine(facts: HostFacts) -> Finding:
     """Does the container engine answer?"""
-    title, error = "Container engine", facts.engine_error
+    subject = Subject("doctor.engine", "Container engine")
+    error = facts.engine_error
     if facts.engine is not None:
         info = facts.engine
         name = "Podman" if info.name == "podman" else "Docker"
-        return Finding(
-            "doctor.engine", Level.OK, title, f"{name} {info.version} (API {info.api_version}) at {facts.endpoint}."
-        )
+        return subject.ok(f"{name} {info.version} (API {info.api_version}) at {facts.endpoint}.")
     if error is None:
-        return Finding("doctor.engine", Level.SKIP, title, "Not looked at.")
+        return subject.skip("Not looked at.")
     fix = error.hint
     if not facts.docker_cli and error.exit_code.name == "NO_ENGINE":
         fix = f"{INSTALL_ENGINE[facts.machine.os_family]} – or, if it is installed: {fix}"
-    return Finding("doctor.engine", Level.FAIL, title, error.message, fix, "C01")
+    return subject.fail(error.message, fix, "C01")
 
 
 def gpu_wiring(facts: HostFacts) -> Finding:
     """Can the engine give GPUs to containers?"""
-    title, wiring = "GPUs in containers", facts.wiring
+    subject = Subject("doctor.gpu-wiring", "GPUs in containers")
+    wiring = facts.wiring
     if wiring is None:
-        return Finding("doctor.gpu-wiring", Level.SKIP, title, "Not looked at: no engine answers.")
+        return subject.skip("Not looked at: no engine answers.")
     if wiring.path is not None:
-        return Finding("doctor.gpu-wiring", Level.OK, title, wiring.reason)
+        return subject.ok(wiring.reason)
     if not facts.gpus.gpus:
-        return Finding("doctor.gpu-wiring", Level.SKIP, title, f"{wiring.reason} Without a GPU none is needed.")
-    return Finding("doctor.gpu-wiring", Level.FAIL, title, wiring.reason, wiring.fix, "C05")
+        return subject.skip(f"{wiring.reason} Without a GPU none is needed.")
+    return subject.fail(wiring.reason, wiring.fix, "C05")
 
 
 def disk(facts: HostFacts) -> Finding:
     """Is there room for images?"""
-    title = "Disk for images"
+    subject = Subject("doctor.disk", "Disk for images")
     if facts.disk is None:
-        return Finding("doctor.disk", Level.SKIP, title, "The engine's folder cannot be seen from here.")
+        return subject.skip("The engine's folder cannot be seen from here.")
     folder, free, total = facts.disk
     what = f"{size(free)} of {size(total)} free for {folder}."
     if free < LOW_DISK_BYTES:
-        return Finding(
-            "doctor.disk", Level.WARN, title, what,
-            "Make room: docker system df shows what images and containers take, docker image prune frees unused ones.", "I06",
-        )  # fmt: skip
-    return Finding("doctor.disk", Level.OK, title, what)
+        return subject.warn(
+            what,
+            "Make room: docker system df shows what images and containers take, docker image prune frees unused ones.",
+            "I06",
+        )
+    return subject.ok(what)
 
 
 def tmux(facts: HostFacts) -> Finding:
     """Is tmux there, so that a lost connection loses nothing?"""
-    title = "tmux"
+    subject = Subject("doctor.tmux", "tmux")
     if facts.tmux is None:
-        return Finding(
-            "doctor.tmux", Level.WARN, title, "tmux is not installed; shells do not survive a lost connection.",
+        return subject.warn(
+            "tmux is not installed; shells do not survive a lost connection.",
             INSTALL_TMUX[facts.machine.os_family],
-        )  # fmt: skip
-    return Finding("doctor.tmux", Level.OK, title, f"{facts.tmux}.")
+        )
+    return subject.ok(f"{facts.tmux}.")
 
 
 def _gpus(count: int) -> str:
