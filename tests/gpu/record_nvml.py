@@ -105,7 +105,7 @@ def state_of(library: Library, *, timed: bool) -> dict[str, Any]:
         "mig": dialogue.mig_handles(library, device),
         "accounting": dialogue.accounting(library, device),
         "events": dialogue.events(library, device),
-        "null handle": dialogue.no_device(library),
+        "null handle in a forked child": dialogue.in_forked_child(library),
     }
     answers["device"]["nvmlDeviceGetBoardId"] |= {"value": 256}
     return answers
@@ -165,7 +165,7 @@ def forms() -> dict[str, str]:
 
 def exported(library: Library) -> dict[str, list[str]]:
     """Which functions of nvidia-ml-py the library has not, and which it has beyond them."""
-    known = set(re.findall(r"\"(nvml[A-Z]\w+)\"", Path(pynvml.__file__).read_text(encoding="utf-8")))
+    known = set(re.findall(r"FunctionPointer\(\"(nvml\w+)\"\)", Path(pynvml.__file__).read_text(encoding="utf-8")))
     path = _loaded_path()
     named = re.findall(rb"\0(nvml[A-Z]\w+)(?=\0)", path.read_bytes()) if path else []
     there = {name.decode() for name in named}
@@ -238,6 +238,18 @@ def _binding_version() -> str:
         return "unknown"
 
 
+def pretty(value: Any, indent: str = "") -> str:
+    """JSON with one line for whatever fits on one."""
+    short = json.dumps(value)
+    if not isinstance(value, dict | list) or len(indent) + len(short) <= 118:
+        return short
+    inner = indent + " "
+    if isinstance(value, dict):
+        parts = [f"{inner}{json.dumps(key)}: {pretty(item, inner)}" for key, item in value.items()]
+        return "{\n" + ",\n".join(parts) + f"\n{indent}}}"
+    return "[\n" + ",\n".join(inner + pretty(item, inner) for item in value) + f"\n{indent}]"
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Record and write; the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -254,7 +266,7 @@ def main(arguments: list[str] | None = None) -> int:
     if code != 0:
         print(f"record_nvml: NVML does not start here (code {code}).", file=sys.stderr)
         return 3
-    text = json.dumps(record(library, chosen.only, story), indent=1) + "\n"
+    text = pretty(record(library, chosen.only, story)) + "\n"
     if chosen.output == "-":
         sys.stdout.write(text)
     else:

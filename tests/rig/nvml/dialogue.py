@@ -7,6 +7,8 @@ single calls.
 from __future__ import annotations
 
 import ctypes
+import faulthandler
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -279,19 +281,28 @@ def _address(handle: Any) -> int | None:
     return ctypes.cast(handle, ctypes.c_void_p).value
 
 
-def no_device(library: Library) -> dict[str, Answer]:
-    """What a few calls say of a null handle."""
-    out, null = U64(0), HandlePointer()
-    names = ("TemperatureThreshold", "PowerUsage", "MemoryInfo", "MinorNumber")
-    room = ctypes.create_string_buffer(64)
-    found = {
-        f"nvmlDeviceGet{name}": {"code": library.call(f"nvmlDeviceGet{name}", null, ctypes.byref(out))}
-        for name in names
-        if name != "TemperatureThreshold" and name != "MemoryInfo"
+def in_forked_child(library: Library) -> dict[str, Answer]:
+    """What a few calls say in a child that forked after init, given a null handle.
+
+    Only a child can ask: outside of one a real driver (580) crashes on a null handle.
+    """
+    null, room = HandlePointer(), ctypes.create_string_buffer(96)
+    asked: dict[str, tuple[Any, ...]] = {
+        "nvmlDeviceGetPowerUsage": (null, room),
+        "nvmlDeviceGetMinorNumber": (null, room),
+        "nvmlDeviceGetMemoryInfo": (null, room),
+        "nvmlDeviceGetName": (null, room, U32(64)),
     }
-    found["nvmlDeviceGetMemoryInfo"] = {"code": library.call("nvmlDeviceGetMemoryInfo", null, room)}
-    found["nvmlDeviceGetName"] = {"code": library.call("nvmlDeviceGetName", null, room, U32(64))}
-    return found
+    return {name: _in_child(library, name, arguments) for name, arguments in asked.items()}
+
+
+def _in_child(library: Library, name: str, arguments: tuple[Any, ...]) -> Answer:
+    pid = os.fork()
+    if pid == 0:
+        faulthandler.disable()
+        os._exit(library.call(name, *arguments) & 0xFF)
+    _, status = os.waitpid(pid, 0)
+    return {"signal": os.WTERMSIG(status)} if os.WIFSIGNALED(status) else {"code": os.WEXITSTATUS(status)}
 
 
 def process_name(library: Library, pid: int) -> Answer:
