@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gpuconsole.core.errors import ConsoleError
+from gpuconsole.core.errors import ConsoleError, ExitCode
 from gpuconsole.core.text import size
 from gpuconsole.diagnose.finding import Finding, Subject
 from gpuconsole.engine.model import EngineInfo
@@ -202,10 +202,10 @@ def engine(facts: HostFacts) -> Finding:
         return subject.ok(f"{name} {info.version} (API {info.api_version}) at {facts.endpoint}.")
     if error is None:
         return subject.skip("Not looked at.")
-    fix = error.hint
-    if not facts.docker_cli and error.exit_code.name == "NO_ENGINE":
+    fix, code = error.hint, "C02" if error.exit_code is ExitCode.REFUSED else "C01"
+    if not facts.docker_cli and error.exit_code is ExitCode.NO_ENGINE:
         fix = f"{INSTALL_ENGINE[facts.machine.os_family]} – or, if it is installed: {fix}"
-    return subject.fail(error.message, fix, "C01")
+    return subject.fail(error.message, fix, code)
 
 
 def gpu_wiring(facts: HostFacts) -> Finding:

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from types import MappingProxyType
-
-NO_LABELS: Mapping[str, str] = MappingProxyType({})
 
 
 class GpuPath(StrEnum):
@@ -113,7 +110,7 @@ class Container:
     working_dir: str = ""
     user: str = ""
     hostname: str = ""
-    labels: Mapping[str, str] = field(default=NO_LABELS)
+    labels: Mapping[str, str] = field(default_factory=dict)
     mounts: tuple[Mount, ...] = ()
     ports: tuple[Port, ...] = ()
     networks: tuple[str, ...] = ()
@@ -156,7 +153,7 @@ class Image:
     architecture: str = ""
     os: str = ""
     environment: tuple[tuple[str, str | None], ...] = ()
-    labels: Mapping[str, str] = field(default=NO_LABELS)
+    labels: Mapping[str, str] = field(default_factory=dict)
     entrypoint: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
     user: str = ""
@@ -265,7 +262,7 @@ class CreateRequest:
     environment: tuple[tuple[str, str], ...] = ()
     mounts: tuple[Mount, ...] = ()
     ports: tuple[PortRequest, ...] = ()
-    labels: Mapping[str, str] = field(default=NO_LABELS)
+    labels: Mapping[str, str] = field(default_factory=dict)
     working_dir: str | None = None
     user: str | None = None
     hostname: str | None = None

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from types import MappingProxyType
-
-NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class GpuStatus(StrEnum):
@@ -128,7 +125,7 @@ class Gpu:
     """None when the list itself could not be read."""
     age_s: float = 0.0
     """Seconds since the slow readings in it were taken; 0 when all are of now."""
-    unknown: Mapping[str, str] = field(default=NOTHING)
+    unknown: Mapping[str, str] = field(default_factory=dict)
     """Field name → why its value is None, one short phrase."""
 
     @property
@@ -169,4 +166,4 @@ class GpuSnapshot:
     """What to do about the problem."""
     reason: str | None = None
     """Slug of the problem: ``no-library``, ``driver-not-loaded``, ``version-mismatch``, ``no-gpu`` …"""
-    unknown: Mapping[str, str] = field(default=NOTHING)
+    unknown: Mapping[str, str] = field(default_factory=dict)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from gpuconsole.gpu.model import NOTHING, Gpu, GpuSnapshot, ProcessKind
+from gpuconsole.gpu.model import Gpu, GpuSnapshot, ProcessKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Holder:
     container_id: str | None = None
     """All 64 hex digits, when it runs in a container."""
     container_name: str | None = None
-    unknown: Mapping[str, str] = field(default=NOTHING)
+    unknown: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
