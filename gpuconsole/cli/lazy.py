@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from importlib import import_module
 
 import click
+from click.shell_completion import CompletionItem
 
 
 class LazyGroup(click.Group):
@@ -36,12 +37,22 @@ class LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete a command's name without importing any; options as click does."""
+        if incomplete.startswith("-"):
+            return click.Command.shell_complete(self, ctx, incomplete)
+        return [
+            CompletionItem(name, help=text)
+            for name, (_, text) in self.commands_at.items()
+            if name.startswith(incomplete)
+        ]
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command, or name the nearest one."""
         name = args[0] if args else ""
-        if name and not name.startswith("-") and name not in self.commands_at and not ctx.resilient_parsing:
+        if name and not name.startswith("-") and name not in self.list_commands(ctx) and not ctx.resilient_parsing:
             near = difflib.get_close_matches(name, self.commands_at, n=1)
             hint = f" Did you mean {near[0]!r}?" if near else " See 'gpuconsole --help'."
             ctx.fail(f"No such command {name!r}.{hint}")

@@ -1,0 +1,74 @@
+"""The shape of the code, where a tool does not hold it already: sizes, documentation, and what really loads."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import gpuconsole
+from gpuconsole.cli.main import COMMANDS
+
+PACKAGE = Path(gpuconsole.__file__).parent
+MODULES = sorted(PACKAGE.rglob("*.py"))
+HEAVY = {"docker", "pydantic", "textual", "rich", "torch", "pynvml", "requests", "libtmux"}
+ALLOWED_LINES = 300
+
+
+def loaded_after(code: str) -> set[str]:
+    """The heavy modules that are loaded once ``code`` ran in a fresh interpreter."""
+    script = f"import sys\n{code}\nprint(' '.join(m for m in sys.modules if m in {HEAVY!r}))"
+    answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return set(answer.stdout.split())
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_module_is_short_and_says_what_it_holds(module: Path) -> None:
+    text = module.read_text()
+    assert len(text.splitlines()) <= ALLOWED_LINES
+    assert ast.get_docstring(ast.parse(text))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_with_examples(name: str) -> None:
+    answer = subprocess.run(
+        [sys.executable, "-m", "gpuconsole", name, "--help"], capture_output=True, text=True, check=False
+    )
+    assert answer.returncode == 0, answer.stderr
+    assert "Usage: gpuconsole" in answer.stdout
+    assert "Examples:" in answer.stdout
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_a_command_loads_no_heavy_library(name: str) -> None:
+    code = "from gpuconsole.cli.main import main\nimport contextlib, io\n"
+    code += f"with contextlib.redirect_stdout(io.StringIO()): main([{name!r}, '--help'])"
+    assert loaded_after(code) == set()
+
+
+def test_the_front_door_loads_no_heavy_library() -> None:
+    assert loaded_after("import gpuconsole.cli.main, gpuconsole.services.session") == set()
+
+
+def test_text_shown_by_the_engine_adapters_passes_through_the_cleaner() -> None:
+    """Nobody outside core/text.py drops escape sequences by a pattern of their own."""
+    offenders = [
+        str(module.relative_to(PACKAGE))
+        for module in MODULES
+        if module.name != "text.py" and r"\x1b" in module.read_text() and "re.compile" in module.read_text()
+    ]
+    assert offenders == []
+
+
+def test_no_worker_or_thread_is_started_at_import() -> None:
+    script = "import threading, importlib, pkgutil, gpuconsole\n"
+    script += (
+        "for m in pkgutil.walk_packages(gpuconsole.__path__, 'gpuconsole.'):\n"
+        "    if m.name != 'gpuconsole.__main__' and '.payload' not in m.name: importlib.import_module(m.name)\n"
+        "print(threading.active_count())"
+    )
+    answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == "1"
