@@ -1,0 +1,181 @@
+"""What is inside an image, from its environment, its labels and its tag: nothing is started for it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from gpuconsole.engine.model import Image
+from gpuconsole.images.reference import ngc_month, parse, pytorch_tag
+
+
+class Source(StrEnum):
+    """Where a fact was read."""
+
+    ENVIRONMENT = "env"
+    LABEL = "label"
+    TAG = "tag"
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A version, and who says so."""
+
+    value: str
+    source: Source
+    key: str
+    """The variable, label or tag it was read from."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImageFacts:
+    """Versions inside an image; None is unknown without starting it."""
+
+    torch: Fact | None = None
+    cuda: Fact | None = None
+    cudnn: Fact | None = None
+    nccl: Fact | None = None
+    python: Fact | None = None
+    system: Fact | None = None
+    """``ubuntu 24.04``."""
+    ngc: Fact | None = None
+    """Month of an NVIDIA image, ``25.10``."""
+    kind: Fact | None = None
+    """``runtime`` or ``devel``."""
+    require_cuda: Fact | None = None
+    """``NVIDIA_REQUIRE_CUDA`` as written: what NVIDIA's hook demands of the driver."""
+    cpu_only: bool | None = None
+    """True when torch says itself that it is a CPU build; None when nothing tells."""
+    contradictions: tuple[str, ...] = ()
+    """Where two sources disagree, a sentence each; the first source is believed."""
+
+
+_VERSION = re.compile(r"^\d+(?:\.\d+)+")
+_DEBIAN_VERSION = re.compile(r"^(\d+(?:\.\d+)+)")
+
+
+def _version(text: str) -> str | None:
+    """``text`` when it is a version as people write them, with suffixes such as ``2.9.0a0+145a3a7bda`` kept."""
+    word = text.strip()
+    return word if _VERSION.match(word) and len(word) <= 64 and " " not in word else None
+
+
+def _package_version(text: str) -> str | None:
+    """The upstream part of a Debian package's version: ``9.8.0.87-1`` is ``9.8.0.87``."""
+    match = _DEBIAN_VERSION.match(text.strip())
+    return match[1] if match else None
+
+
+def _any(text: str) -> str | None:
+    return text.strip()[:4096] or None
+
+
+_Reader = Callable[[str], str | None]
+# For each fact, the places that tell it, the most trustworthy first. Our own labels are written by `gpuconsole build`
+# from what it asked the finished image; the environment comes from the image's makers; other labels are often
+# inherited from a base image.
+_PLACES: Mapping[str, tuple[tuple[Source, str, _Reader], ...]] = {
+    "torch": (
+        (Source.LABEL, "gpuconsole.torch", _version),
+        (Source.ENVIRONMENT, "PYTORCH_VERSION", _version),
+        (Source.ENVIRONMENT, "PYTORCH_BUILD_VERSION", _version),
+        (Source.ENVIRONMENT, "TORCH_VERSION", _version),
+    ),
+    "cuda": (
+        (Source.LABEL, "gpuconsole.cuda", _version),
+        (Source.ENVIRONMENT, "CUDA_VERSION", _version),
+        (Source.ENVIRONMENT, "NV_CUDA_CUDART_VERSION", _package_version),
+        (Source.LABEL, "com.nvidia.cuda.version", _version),
+    ),
+    "cudnn": (
+        (Source.LABEL, "gpuconsole.cudnn", _version),
+        (Source.ENVIRONMENT, "CUDNN_VERSION", _version),
+        (Source.ENVIRONMENT, "NV_CUDNN_VERSION", _package_version),
+        (Source.LABEL, "com.nvidia.cudnn.version", _package_version),
+    ),
+    "nccl": (
+        (Source.LABEL, "gpuconsole.nccl", _version),
+        (Source.ENVIRONMENT, "NCCL_VERSION", _package_version),
+        (Source.ENVIRONMENT, "NV_LIBNCCL_PACKAGE_VERSION", _package_version),
+        (Source.LABEL, "com.nvidia.nccl.version", _package_version),
+    ),
+    "python": (
+        (Source.LABEL, "gpuconsole.python", _version),
+        (Source.ENVIRONMENT, "PYTHON_VERSION", _version),
+        (Source.ENVIRONMENT, "PYVER", _version),
+    ),
+    "ngc": ((Source.ENVIRONMENT, "NVIDIA_PYTORCH_VERSION", _version),),
+    "require_cuda": ((Source.ENVIRONMENT, "NVIDIA_REQUIRE_CUDA", _any),),
+}
+_TELL_SYSTEM = ("org.opencontainers.image.ref.name", "org.opencontainers.image.version")
+# The one official tag whose torch is not the one it names (pytorch/pytorch issue 91097).
+_WRONG_TAGS = {("1.13.1", "11.6"): "1.13.0"}
+
+
+def image_facts(image: Image) -> ImageFacts:
+    """What ``image`` says of itself."""
+    environment = {name: value for name, value in image.environment if value is not None}
+    found = {name: _first(places, environment, image.labels) for name, places in _PLACES.items()}
+    told: dict[str, Fact] = {}
+    for tag in image.tags:
+        told = _from_tag(tag) | told
+    contradictions = []
+    for name, fact in told.items():
+        known = found.get(name)
+        if known is None:
+            found[name] = fact
+        elif not _agree(known.value, fact.value):
+            contradictions.append(f"{known.key} says {name} {known.value}, the tag {fact.key} says {fact.value}")
+    return ImageFacts(
+        **found, system=_system(image.labels), cpu_only=_cpu_only(found), contradictions=tuple(contradictions)
+    )
+
+
+def _first(
+    places: tuple[tuple[Source, str, _Reader], ...], environment: Mapping[str, str], labels: Mapping[str, str]
+) -> Fact | None:
+    for source, key, read in places:
+        text = (labels if source is Source.LABEL else environment).get(key)
+        value = read(text) if text else None
+        if value is not None:
+            return Fact(value=value, source=source, key=key)
+    return None
+
+
+def _from_tag(text: str) -> dict[str, Fact]:
+    """The facts in a tag, for the two families whose tags follow a scheme."""
+    try:
+        reference = parse(text)
+    except ValueError:
+        return {}
+    key = reference.tag or ""
+    if (month := ngc_month(reference)) is not None:
+        return {"ngc": Fact(value=month, source=Source.TAG, key=key)}
+    if (tag := pytorch_tag(reference)) is None:
+        return {}
+    torch = _WRONG_TAGS.get((tag.torch, tag.cuda), tag.torch)
+    values = {"torch": torch, "cuda": tag.cuda, "kind": tag.kind}
+    return {name: Fact(value=value, source=Source.TAG, key=key) for name, value in values.items()}
+
+
+def _agree(one: str, other: str) -> bool:
+    """Whether two versions are the same as far as both go: ``13.0.2`` and ``13.0``, ``2.9.0+cu128`` and ``2.9.0``."""
+    pairs = zip(one.partition("+")[0].split("."), other.partition("+")[0].split("."), strict=False)
+    return all(left == right for left, right in pairs)
+
+
+def _system(labels: Mapping[str, str]) -> Fact | None:
+    name, version = (labels.get(key, "").strip() for key in _TELL_SYSTEM)
+    if name in ("ubuntu", "debian") and _VERSION.match(version):
+        return Fact(value=f"{name} {version}", source=Source.LABEL, key=_TELL_SYSTEM[1])
+    return None
+
+
+def _cpu_only(found: Mapping[str, Fact | None]) -> bool | None:
+    torch = found.get("torch")
+    local = torch.value.partition("+")[2] if torch else ""
+    if local == "cpu":
+        return True
+    return False if local.startswith("cu") or found.get("cuda") else None
