@@ -58,6 +58,14 @@ class ExecProcess(Protocol):
         ...
 
 
+class InteractiveProcess(ExecProcess, Protocol):
+    """A process a person talks to: one started for them, or a container's own."""
+
+    def resize(self, *, rows: int, columns: int) -> None:
+        """Tell its terminal the new size; nothing happens when it has no terminal or has just ended."""
+        ...
+
+
 class Engine(Protocol):
     """A container engine: Docker, or Podman's socket in its place."""
 
@@ -141,6 +149,37 @@ class Engine(Protocol):
         stdin: bool = True,
     ) -> ExecProcess:
         """Start ``command`` in a running container."""
+        ...
+
+    def execute_interactive(
+        self,
+        container_id: str,
+        command: Sequence[str],
+        *,
+        size: tuple[int, int] | None,
+        detach_keys: str,
+        user: str | None = None,
+        working_dir: str | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> InteractiveProcess:
+        """Start ``command`` for a person.
+
+        Args:
+            container_id: A running container.
+            command: The program and its arguments.
+            size: Rows and columns of its terminal; None gives it pipes instead of a terminal.
+            detach_keys: Keys that end the connection and leave the process, as docker writes them.
+            user: Name or id; None takes the container's own.
+            working_dir: None takes the container's own.
+            environment: Variables added to the container's.
+        """
+        ...
+
+    def attach(self, container_id: str, *, size: tuple[int, int] | None, detach_keys: str) -> InteractiveProcess:
+        """Join a running container's own terminal, or its input and output when it has none.
+
+        ``exit_code`` of what is returned is the container's; ``size`` matters only where it has a terminal.
+        """
         ...
 
     def events(self, *, since: float | None = None) -> Stream[EngineEvent]:
