@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -160,7 +161,7 @@ def test_exit_codes_in_the_readme_are_those_of_the_code() -> None:
 def test_commands_in_the_readme_are_those_of_the_code() -> None:
     text = README.read_text()
     for name in front.COMMANDS:
-        assert f"`{name}" in text, f"command {name} is missing in the README's table"
+        assert re.search(rf"`(gpuconsole )?{name}\b", text), f"command {name} is missing in the README's table"
 
 
 def test_an_interrupt_while_a_command_runs_ends_it_with_130(tmp_path: Path) -> None:
