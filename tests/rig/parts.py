@@ -1,0 +1,81 @@
+"""The rig's parts by name: what each is, and how it is started."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tests.rig import images
+from tests.rig.engines import Engine, start_engine
+from tests.rig.kinds import KINDS
+from tests.rig.owner import Rig
+from tests.rig.places import RigError
+
+
+@dataclass(slots=True)
+class Running:
+    """What has been started so far, and the environment that leads to it."""
+
+    rig: Rig
+    engines: list[Engine] = field(default_factory=list)
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Something the rig can start."""
+
+    name: str
+    text: str
+    start: Callable[[Running], None]
+
+
+def _engine(name: str, *, toolkit: bool | None) -> Callable[[Running], None]:
+    def start(running: Running) -> None:
+        engine = start_engine(running.rig, name, toolkit=toolkit)
+        running.engines.append(engine)
+        for key, value in engine.env().items():
+            running.environment.setdefault(key, value)  # the first engine is the one DOCKER_HOST names
+        suffix = engine.name.upper().replace(".", "_").replace("-", "_")
+        running.environment[f"GPUCONSOLE_RIG_ENGINE_{suffix}"] = engine.host
+
+    return start
+
+
+def _image(name: str) -> Callable[[Running], None]:
+    def load(running: Running) -> None:
+        if not running.engines:
+            raise RigError(f"{name} is an image: name an engine before it")
+        for engine in running.engines:
+            engine.load(name)
+
+    return load
+
+
+def _parts() -> tuple[Part, ...]:
+    found = []
+    for kind in KINDS.values():
+        ways = "CDI" if kind.has_cdi else "the toolkit's hook"
+        found.append(Part(kind.name, f"a Docker engine; GPUs by {ways}", _engine(kind.name, toolkit=None)))
+        other = "+toolkit" if kind.has_cdi else "-toolkit"
+        text = "the same with the toolkit's hook too" if kind.has_cdi else "the same without the toolkit: no GPUs"
+        found.append(Part(f"{kind.name}{other}", text, _engine(kind.name, toolkit=kind.has_cdi)))
+    found += [
+        Part(name, f"the image {recipe.reference}, in every engine named before it", _image(name))
+        for name, recipe in images.RECIPES.items()
+    ]
+    return tuple(found)
+
+
+PARTS = {part.name: part for part in _parts()}
+
+
+def start(rig: Rig, names: list[str]) -> Running:
+    """Start parts in the order they are named."""
+    unknown = [name for name in names if name not in PARTS]
+    if unknown:
+        raise RigError(f"no such part: {', '.join(unknown)} (see `python -m tests.rig list`)")
+    running = Running(rig)
+    for name in names:
+        PARTS[name].start(running)
+    return running
