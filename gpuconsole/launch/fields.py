@@ -1,0 +1,280 @@
+"""The texts of single launch options, each read into its value; a wrong one says what to write instead.
+
+Every function raises :class:`ValueError` with a sentence that follows the option's name and a colon.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+
+from gpuconsole.core.text import parse_size
+from gpuconsole.engine.model import Mount, PortRequest, Ulimit
+from gpuconsole.images.reference import is_image_id, parse
+from gpuconsole.launch.labels import PREFIX
+
+LOOPBACK = "127.0.0.1"
+_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]+")
+_VOLUME_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")
+_ULIMITS = (
+    *("core", "cpu", "data", "fsize", "locks", "memlock", "msgqueue", "nice", "nofile", "nproc", "rss"),
+    *("rtprio", "rttime", "sigpending", "stack"),
+)
+_RESTARTS = ("no", "always", "unless-stopped", "on-failure")
+_SMALLEST_MEMORY = 6 * 2**20
+
+
+class MissingPath(ValueError):
+    """A path that is not there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Where the options were written: what relative paths, ``~`` and ``-e NAME`` mean."""
+
+    cwd: str
+    home: str
+    environment: Mapping[str, str]
+    uid: int
+    gid: int
+    engine_is_local: bool = True
+    """Paths are this machine's, so that a missing one can be told."""
+
+    @classmethod
+    def current(cls, *, engine_is_local: bool = True) -> Surroundings:
+        """Those of this process."""
+        return cls(
+            cwd=os.getcwd(),
+            home=os.path.expanduser("~"),
+            environment=dict(os.environ),
+            uid=os.getuid(),
+            gid=os.getgid(),
+            engine_is_local=engine_is_local,
+        )
+
+    def absolute(self, path: str) -> str:
+        """``path`` from the root, ``~`` expanded."""
+        if path == "~" or path.startswith("~/"):
+            path = self.home + path[1:]
+        elif path.startswith("~"):
+            path = os.path.expanduser(path)
+        return os.path.normpath(os.path.join(self.cwd, path))
+
+
+def parse_name(text: str) -> str:
+    """A container's name, as the engine allows it."""
+    if not _NAME.fullmatch(text):
+        raise ValueError(f"{text!r} cannot be a name; use letters, digits, _ . - and begin with a letter or digit")
+    return text
+
+
+def parse_volume(text: str, around: Surroundings) -> Mount:
+    """``HOST:CONTAINER[:ro]``, or a named volume in the host's place."""
+    parts = text.split(":")
+    if len(parts) == 1:
+        raise ValueError(f"{text!r} says only one side; write HOST:CONTAINER or HOST:CONTAINER:ro")
+    if len(parts) > 3:
+        raise ValueError(f"{text!r} has too many ':'; a path that has one in it cannot be mounted this way")
+    source, target, option = parts[0], parts[1], parts[2] if len(parts) == 3 else "rw"
+    if option not in ("ro", "rw"):
+        raise ValueError(f"{option!r} is no mount option that is known here; write ro or rw")
+    if not source:
+        raise ValueError(f"{text!r} names nothing to mount; write HOST:CONTAINER")
+    if not target.startswith("/"):
+        raise ValueError(f"{target!r} is no absolute path; the container's side begins with /")
+    target = os.path.normpath(target).replace("//", "/")
+    if target == "/":
+        raise ValueError("nothing can be mounted on / of a container")
+    read_only = option == "ro"
+    if _is_path(source):
+        return Mount("bind", _host_path(source, around), target, read_only)
+    if not _VOLUME_NAME.fullmatch(source):
+        raise ValueError(f"{source!r} can be no volume's name; a folder is written ./{source}")
+    return Mount("volume", source, target, read_only)
+
+
+def _is_path(source: str) -> bool:
+    return source.startswith((".", "~")) or "/" in source
+
+
+def _host_path(source: str, around: Surroundings) -> str:
+    if not around.engine_is_local:
+        if not source.startswith("/"):
+            raise ValueError(f"{source!r} is no absolute path, and the engine is not on this machine")
+        return os.path.normpath(source).replace("//", "/")
+    path = around.absolute(source)
+    if not os.path.exists(path):
+        raise MissingPath(f"{path} is not there")
+    return path
+
+
+def parse_port(text: str) -> PortRequest:
+    """``[[IP:]HOST:]CONTAINER[/PROTOCOL]``: on loopback unless an address is written."""
+    body, _, protocol = text.partition("/")
+    protocol = protocol.lower() or "tcp"
+    if protocol not in ("tcp", "udp", "sctp"):
+        raise ValueError(f"{protocol!r} is no protocol; write tcp, udp or sctp")
+    address = LOOPBACK
+    match = re.fullmatch(r"(?:(\[[^\]]*\]|[^:\[\]]*):)?(?:([^:]*):)?([^:]+)", body)
+    if match is None:
+        raise ValueError(f"{text!r} is no port; write 8888, 8888:8888 or 127.0.0.1:8888:8888")
+    first, second, container = match.groups()
+    host = second if second is not None else first
+    if second is not None and first:
+        address = _address(first)
+    return PortRequest(
+        container_port=_port(container), host_port=_port(host) if host else 0, host_ip=address, protocol=protocol
+    )
+
+
+def _address(text: str) -> str:
+    try:
+        return str(ip_address(text.strip("[]")))
+    except ValueError as error:
+        raise ValueError(f"{text!r} is no IP address") from error
+
+
+def _port(text: str) -> int:
+    if "-" in text:
+        raise ValueError(f"{text!r} is a range; give --publish once for each port")
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= 65535):
+        raise ValueError(f"{text!r} is no port number from 1 to 65535")
+    return int(text)
+
+
+def parse_user(text: str, around: Surroundings) -> str | None:
+    """``image`` (None), ``me``, or ``uid[:gid]`` in numbers or names of the image."""
+    if text == "image":
+        return None
+    if text == "me":
+        return f"{around.uid}:{around.gid}"
+    if not re.fullmatch(r"[a-zA-Z0-9_][a-zA-Z0-9_.-]*(:[a-zA-Z0-9_][a-zA-Z0-9_.-]*)?", text):
+        raise ValueError(f"{text!r} is no user; write image, me, UID or UID:GID")
+    return text
+
+
+def parse_ipc(text: str) -> str:
+    """Whose shared memory the container uses."""
+    if text in ("none", "private", "shareable", "host") or re.fullmatch(r"container:.+", text):
+        return text
+    raise ValueError(f"{text!r} is no ipc mode; write private, host, shareable, none or container:NAME")
+
+
+def parse_working_dir(text: str) -> str:
+    """An absolute path in the container."""
+    if not text.startswith("/"):
+        raise ValueError(f"{text!r} is no absolute path")
+    return text
+
+
+def parse_memory(text: str) -> int:
+    """A limit on the container's memory, in bytes."""
+    limit = parse_size(text)
+    if limit < _SMALLEST_MEMORY:
+        raise ValueError(f"{text!r} is below 6m, the least an engine accepts")
+    return limit
+
+
+def parse_cpus(text: str) -> float:
+    """A limit in cores."""
+    try:
+        cores = float(text)
+    except ValueError:
+        cores = math.nan
+    if not (math.isfinite(cores) and cores >= 0.01):
+        raise ValueError(f"{text!r} is no number of cores; write 8 or 1.5")
+    return round(cores, 9)
+
+
+def parse_ulimit(text: str) -> Ulimit:
+    """``NAME=SOFT[:HARD]``; -1 and ``unlimited`` are without limit."""
+    name, separator, values = text.partition("=")
+    if name not in _ULIMITS:
+        raise ValueError(f"{name!r} is no resource; known are {', '.join(_ULIMITS)}")
+    soft_text, _, hard_text = values.partition(":")
+    try:
+        soft = _limit(soft_text)
+        hard = _limit(hard_text) if hard_text else soft
+    except ValueError as error:
+        raise ValueError(f"{text!r} is no limit; write {name}=SOFT or {name}=SOFT:HARD") from error
+    if not separator or (hard != -1 and (soft == -1 or soft > hard)):
+        raise ValueError(f"{text!r} has a soft limit above the hard one; write {name}=SOFT:HARD")
+    return Ulimit(name, soft, hard)
+
+
+def _limit(text: str) -> int:
+    value = -1 if text == "unlimited" else int(text)
+    if value < -1:
+        raise ValueError(text)
+    return value
+
+
+def parse_restart(text: str) -> str | None:
+    """A restart policy; ``no`` is None."""
+    policy, separator, retries = text.partition(":")
+    counted = policy == "on-failure" and (not separator or (retries.isascii() and retries.isdigit()))
+    if policy not in _RESTARTS or (separator and not counted):
+        raise ValueError(f"{text!r} is no policy; write no, on-failure, on-failure:3, unless-stopped or always")
+    return None if policy == "no" else text
+
+
+def parse_label(text: str) -> tuple[str, str]:
+    """``KEY=VALUE``, or ``KEY`` with an empty value."""
+    key, _, value = text.partition("=")
+    if not key:
+        raise ValueError(f"{text!r} has no key; write KEY=VALUE")
+    if key.startswith(PREFIX):
+        raise ValueError(f"{key!r} is kept for gpuconsole's own labels")
+    return key, value
+
+
+def parse_hostname(text: str) -> str:
+    """The name a container gives itself."""
+    if not re.fullmatch(r"[a-zA-Z0-9]([a-zA-Z0-9.-]{0,61}[a-zA-Z0-9])?", text):
+        raise ValueError(f"{text!r} is no host name")
+    return text
+
+
+def parse_network(text: str) -> str:
+    """A network's name, or ``host``, ``bridge``, ``none``, ``container:NAME``."""
+    if not text.strip() or any(char.isspace() for char in text):
+        raise ValueError(f"{text!r} is no network")
+    return text
+
+
+def parse_image(text: str) -> str:
+    """An image reference or id, as written; the engine has the last word."""
+    if not text.strip():
+        raise ValueError("empty; name an image such as pytorch/pytorch:2.9.0-cuda12.8-cudnn9-runtime")
+    if not is_image_id(text):
+        parse(text)
+    return text
+
+
+def read_env_file(path: str) -> tuple[tuple[str, str | None], ...]:
+    """The lines of an environment file as docker reads them: no quotes, no escapes; None for a bare ``NAME``."""
+    try:
+        content = Path(path).read_bytes()
+    except FileNotFoundError as error:
+        raise MissingPath(f"{path} is not there") from error
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read ({error.strerror})") from error
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not UTF-8 text") from error
+    entries: list[tuple[str, str | None]] = []
+    for number, raw in enumerate(text.split("\n"), start=1):
+        line = raw.rstrip("\r").lstrip()
+        if not line or line.startswith("#"):
+            continue
+        name, separator, value = line.partition("=")
+        if not name.strip() or any(char.isspace() for char in name):
+            raise ValueError(f"{path}, line {number}: {name[:40]!r} is no variable's name")
+        entries.append((name, value if separator else None))
+    return tuple(entries)

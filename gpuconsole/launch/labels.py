@@ -1,0 +1,18 @@
+"""The labels a container gets from us: who launched it, with what."""
+
+from __future__ import annotations
+
+PREFIX = "gpuconsole."
+"""Ours alone: a launch refuses a ``--label`` that begins so."""
+VERSION = "gpuconsole.version"
+"""The gpuconsole that launched it."""
+USER = "gpuconsole.user"
+"""Login name of who launched it; their uid where it has no name."""
+IMAGE = "gpuconsole.image"
+"""The image reference as it was written."""
+GPUS = "gpuconsole.gpus"
+"""UUIDs of the GPUs or MIG instances it was given, with commas; ``none`` when it was given none."""
+SPEC = "gpuconsole.spec"
+"""What was asked for, as JSON; of environment variables the names alone, since values may be secrets."""
+
+NO_GPUS = "none"

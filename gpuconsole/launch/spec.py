@@ -1,0 +1,145 @@
+"""What a person wants launched, understood but not yet weighed against this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from gpuconsole.core.errors import ConsoleError, ExitCode
+from gpuconsole.engine.model import GpuPath, Mount, PortRequest, Ulimit
+
+
+class GpuWishKind(StrEnum):
+    """How GPUs were asked for."""
+
+    NONE = "none"
+    AUTO = "auto"
+    """One, the freest."""
+    COUNT = "count"
+    """So many, the freest."""
+    ALL = "all"
+    DEVICES = "devices"
+    """These."""
+
+
+@dataclass(frozen=True, slots=True)
+class GpuWish:
+    """The GPUs that were asked for, as ``--gpus`` says it."""
+
+    kind: GpuWishKind
+    count: int = 0
+    devices: tuple[str, ...] = ()
+    """Indices, UUIDs, or starts of UUIDs."""
+
+    def __str__(self) -> str:
+        if self.kind is GpuWishKind.COUNT:
+            return str(self.count)
+        return f"device={','.join(self.devices)}" if self.kind is GpuWishKind.DEVICES else str(self.kind)
+
+
+class VariableSource(StrEnum):
+    """Where the value of an environment variable came from."""
+
+    WRITTEN = "written"
+    """``-e NAME=VALUE``."""
+    SHELL = "shell"
+    """``-e NAME``: the caller's own environment."""
+    FILE = "file"
+    """``--env-file``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """One environment variable for the container."""
+
+    name: str
+    value: str = field(repr=False)
+    """Not in the repr: it may be a secret, and a repr ends in tracebacks."""
+    source: VariableSource = VariableSource.WRITTEN
+
+
+class PullPolicy(StrEnum):
+    """When an image is pulled before its container is made."""
+
+    MISSING = "missing"
+    NEVER = "never"
+    ALWAYS = "always"
+
+
+class Force(StrEnum):
+    """Refusals that ``--force`` lifts."""
+
+    ENGINE_NOT_LOCAL = "engine-not-local"
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchSpec:
+    """Everything that was asked for. None leaves a thing to the image, the engine, or the rules of launch."""
+
+    image: str
+    command: tuple[str, ...] = ()
+    """Empty runs the image's own command."""
+    entrypoint: tuple[str, ...] | None = None
+    name: str | None = None
+    """None has one made from the image's name."""
+    gpus: GpuWish | None = None
+    """None gives one GPU where that is possible, else none."""
+    gpu_path: GpuPath | None = None
+    """None takes what the engine offers."""
+    mounts: tuple[Mount, ...] = ()
+    ports: tuple[PortRequest, ...] = ()
+    variables: tuple[Variable, ...] = ()
+    env_files: tuple[str, ...] = ()
+    """Absolute paths of the files that variables were read from."""
+    labels: tuple[tuple[str, str], ...] = ()
+    working_dir: str | None = None
+    user: str | None = None
+    """``uid:gid``, ``uid`` or names of the image; None is the image's own user."""
+    hostname: str | None = None
+    shm_bytes: int | None = None
+    ipc_mode: str | None = None
+    network: str | None = None
+    memory_bytes: int | None = None
+    cpus: float | None = None
+    ulimits: tuple[Ulimit, ...] = ()
+    restart_policy: str | None = None
+    auto_remove: bool = False
+    init: bool = True
+    interactive: bool | None = None
+    """A terminal and open input; None gives them when the container would run a shell."""
+    pull: PullPolicy = PullPolicy.MISSING
+    force: frozenset[Force] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class FieldProblem:
+    """One field that cannot be used as it is."""
+
+    field: str
+    """As the command line calls it: ``--volume``."""
+    message: str
+    """What is wrong, without the field's name, and without a full stop."""
+    missing: bool = False
+    """It names a path that is not there; otherwise it is written wrongly."""
+
+
+class SpecInvalid(ConsoleError):
+    """Fields of a launch cannot be used; ``problems`` names every one of them."""
+
+    def __init__(self, problems: Sequence[FieldProblem]) -> None:
+        self.problems = tuple(problems)
+        told = "; ".join(f"{problem.field}: {problem.message}" for problem in self.problems)
+        count = len(self.problems)
+        super().__init__(
+            f"{told}." if count == 1 else f"{count} options cannot be used: {told}.",
+            hint="Correct it and launch again; 'gpuconsole launch --help' shows every form."
+            if count == 1
+            else "Correct them and launch again; 'gpuconsole launch --help' shows every form.",
+        )
+
+    @property
+    def exit_code(self) -> ExitCode:  # type: ignore[override]  # one class, since a form shows all problems at once
+        """Wrongly written comes before not there."""
+        missing = all(problem.missing for problem in self.problems)
+        return ExitCode.NOT_FOUND if missing else ExitCode.USAGE
