@@ -6,12 +6,13 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from gpuconsole.core.errors import ConsoleError
+from gpuconsole.core.errors import ConsoleError, GpuNotFound
 from gpuconsole.core.text import plain_line
 from gpuconsole.diagnose.finding import Finding
 from gpuconsole.diagnose.host_rules import HostFacts, Wiring, examine
-from gpuconsole.engine.model import EngineInfo, GpuPath
-from gpuconsole.host.facts import read_facts
+from gpuconsole.engine.model import EngineInfo
+from gpuconsole.host.cdi import DEFAULT_DIRS
+from gpuconsole.host.facts import launch_facts
 from gpuconsole.host.machine import disk_space, read_machine
 from gpuconsole.launch.gpupath import choose_gpu_path
 from gpuconsole.services.session import Session
@@ -42,12 +43,11 @@ def examine_host(session: Session) -> tuple[HostFacts, tuple[Finding, ...]]:
 
 
 def _wiring(info: EngineInfo) -> Wiring:
-    choice = choose_gpu_path(info, read_facts())
-    return Wiring(
-        path=None if choice.path is GpuPath.NONE else choice.path.value,
-        reason=choice.reason,
-        fix=choice.hint,
-    )
+    try:
+        route = choose_gpu_path(info, launch_facts(cdi_dirs=info.cdi_spec_dirs or DEFAULT_DIRS))
+    except GpuNotFound as none:
+        return Wiring(path=None, reason=none.message, fix=none.hint)
+    return Wiring(path=route.path.value, reason=route.reason)
 
 
 def _disk(info: EngineInfo | None) -> tuple[str, int, int] | None:
