@@ -49,6 +49,13 @@ class Mig:
     memory_total_bytes: int | None
     memory_used_bytes: int | None
     processes: tuple[GpuProcess, ...] = ()
+    unknown: Mapping[str, str] = field(default_factory=dict)
+    """Field name → why its value is None (or the list of processes empty), one short phrase."""
+
+    @property
+    def unattributed_bytes(self) -> int | None:
+        """Used memory that no listed process explains; None where used or a process's share is unknown."""
+        return None if "processes" in self.unknown else _unexplained(self.memory_used_bytes, self.processes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +133,11 @@ class Gpu:
     age_s: float = 0.0
     """Seconds since the slow readings in it were taken; 0 when all are of now."""
     unknown: Mapping[str, str] = field(default_factory=dict)
-    """Field name → why its value is None, one short phrase."""
+    """Field name → why its value is None, one short phrase; a part of ``pcie`` or ``ecc`` as ``ecc.enabled``."""
+    asleep: bool = False
+    """It has powered itself down and was not woken for readings that only an awake GPU can give."""
+    notes: tuple[str, ...] = ()
+    """What a reader of the values should know, a short sentence each: entries left out, an older way of counting."""
 
     @property
     def label(self) -> str:
@@ -136,17 +147,22 @@ class Gpu:
     @property
     def unattributed_bytes(self) -> int | None:
         """Used memory that no listed process explains; None where used or a process's share is unknown."""
-        if self.memory_used_bytes is None or self.processes is None:
+        if self.processes is None or any("processes" in mig.unknown for mig in self.migs):
             return None
-        listed = [process for process in self.processes]
-        for mig in self.migs:
-            listed.extend(mig.processes)
-        total = 0
-        for process in listed:
-            if process.memory_bytes is None:
-                return None
-            total += process.memory_bytes
-        return max(0, self.memory_used_bytes - total)
+        inside = [process for mig in self.migs for process in mig.processes]
+        return _unexplained(self.memory_used_bytes, (*self.processes, *inside))
+
+
+def _unexplained(used_bytes: int | None, processes: tuple[GpuProcess, ...]) -> int | None:
+    """``used_bytes`` less the shares of ``processes``; None when one of them is unknown."""
+    if used_bytes is None:
+        return None
+    explained = 0
+    for process in processes:
+        if process.memory_bytes is None:
+            return None
+        explained += process.memory_bytes
+    return max(0, used_bytes - explained)
 
 
 @dataclass(frozen=True, slots=True)

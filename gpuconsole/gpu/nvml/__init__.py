@@ -1,3 +1,8 @@
-"""The NVML adapter: the only package that imports pynvml."""
+"""NVML, the NVIDIA driver's library of readings; nothing outside this package knows nvidia-ml-py.
+
+From the ground up: ``codes`` (what a return code means), ``gateway`` (the one place that calls the library),
+``sheet`` and ``readings`` (single readings of a GPU), ``processes`` and ``mig``, ``reader`` (one snapshot), ``source``
+(snapshots within a time limit).
+"""
 
 from __future__ import annotations

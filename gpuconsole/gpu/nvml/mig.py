@@ -1,0 +1,68 @@
+"""The MIG instances of a GPU, each with its own memory and processes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpuconsole.gpu.model import GpuProcess, Mig
+from gpuconsole.gpu.nvml.gateway import Failure, Gateway
+from gpuconsole.gpu.nvml.processes import Entry, take_processes
+from gpuconsole.gpu.nvml.readings import take_memory
+from gpuconsole.gpu.nvml.sheet import Reading, Sheet, between, text
+
+_NUMBER = between(0, 1 << 16)
+_IDENTITY = (
+    Reading("uuid", "nvmlDeviceGetUUID", (), text),
+    Reading("name", "nvmlDeviceGetName", (), text),
+    Reading("gpu_instance", "nvmlDeviceGetGpuInstanceId", (), _NUMBER),
+    Reading("compute_instance", "nvmlDeviceGetComputeInstanceId", (), _NUMBER),
+)
+_FIELDS = ("uuid", "name", "gpu_instance", "compute_instance", "memory_total_bytes", "memory_used_bytes", "processes")
+
+
+def take_migs(parent: Sheet, gateway: Gateway) -> tuple[Mig, ...]:
+    """Read every instance. Positions without one are passed over; NVML leaves gaps."""
+    places = parent.ask("nvmlDeviceGetMaxMigDeviceCount")
+    if isinstance(places, Failure):
+        parent.lack(places.reason, "migs")
+        return ()
+    migs = []
+    for place in range(places):
+        handle = gateway.ask("nvmlDeviceGetMigDeviceHandleByIndex", parent.handle, place)
+        if not isinstance(handle, Failure):
+            migs.append(_mig(Sheet(gateway, handle), gateway, f"{parent.values.get('uuid', 'MIG')}/{place}"))
+    return tuple(migs)
+
+
+def _mig(sheet: Sheet, gateway: Gateway, fallback: str) -> Mig:
+    for reading in _IDENTITY:
+        sheet.take(reading)
+    take_memory(sheet, gateway)
+    total = sheet.values.get("memory_total_bytes")
+    uuid: str = sheet.values.get("uuid", fallback)
+    entries = take_processes(sheet, total_bytes=total) or ()
+    return Mig(
+        uuid=uuid,
+        name=sheet.values.get("name"),
+        gpu_instance=sheet.values.get("gpu_instance"),
+        compute_instance=sheet.values.get("compute_instance"),
+        memory_total_bytes=total,
+        memory_used_bytes=sheet.values.get("memory_used_bytes"),
+        processes=tuple(entry.process(uuid) for entry in entries),
+        unknown={field: reason for field, reason in sheet.unknown.items() if field in _FIELDS},
+    )
+
+
+def outside(entries: Sequence[Entry], migs: Sequence[Mig]) -> tuple[GpuProcess, ...]:
+    """What the parent lists beside its instances' processes.
+
+    Asked with enough rights, the parent lists the processes of all its instances too; each must count once. One that
+    no instance's own list has keeps the instance its numbers name.
+    """
+    inside = {process.pid for mig in migs for process in mig.processes}
+    uuids = {(mig.gpu_instance, mig.compute_instance): mig.uuid for mig in migs}
+    return tuple(
+        entry.process(uuids.get((entry.gpu_instance, entry.compute_instance)))
+        for entry in entries
+        if entry.pid not in inside
+    )

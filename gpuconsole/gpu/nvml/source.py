@@ -1,0 +1,103 @@
+"""Snapshots of this machine's GPUs through NVML, within a time limit: a driver that hangs must not hang us."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from pathlib import Path
+from time import time
+
+from gpuconsole.gpu.model import GpuSnapshot
+from gpuconsole.gpu.nvml.codes import not_answering
+from gpuconsole.gpu.nvml.reader import Reader
+
+
+class _Look:
+    """One reading on its own daemon thread."""
+
+    def __init__(self, reader: Reader, *, details: bool) -> None:
+        self._reader = reader
+        self._details = details
+        self._snapshot: GpuSnapshot | None = None
+        self._error: BaseException | None = None
+        self.done = threading.Event()
+        threading.Thread(target=self._run, name="nvml", daemon=True).start()
+
+    def _run(self) -> None:
+        try:
+            self._snapshot = self._reader.read(details=self._details)
+        except BaseException as error:  # noqa: BLE001 - raised again by the thread that waits
+            self._error = error
+        finally:
+            self.done.set()
+
+    def snapshot(self) -> GpuSnapshot:
+        """What was read, once done."""
+        if self._error is not None:
+            raise self._error
+        assert self._snapshot is not None  # noqa: S101 - one of the two was set before done was
+        return self._snapshot
+
+
+class NvmlSource:
+    """GPU readings by NVML; see :class:`gpuconsole.gpu.source.GpuSource`.
+
+    Args:
+        limit_s: How long a driver may take to answer a look.
+        start_limit_s: The same until it has answered once: without persistence mode each GPU starts up first.
+        refresh_s: How old readings that are slow or seldom change may grow.
+        sysfs: Where the kernel shows its devices.
+    """
+
+    def __init__(
+        self,
+        *,
+        limit_s: float = 5.0,
+        start_limit_s: float = 20.0,
+        refresh_s: float = 30.0,
+        sysfs: Path = Path("/sys"),
+    ) -> None:
+        self._limit_s = limit_s
+        self._start_limit_s = start_limit_s
+        self._refresh_s = refresh_s
+        self._sysfs = sysfs
+        self._reader = self._new_reader()
+        self._lock = threading.Lock()
+        self._look: _Look | None = None
+        self._last: GpuSnapshot | None = None
+
+    def _new_reader(self) -> Reader:
+        return Reader(refresh_s=self._refresh_s, sysfs=self._sysfs)
+
+    def snapshot(self, *, details: bool = False) -> GpuSnapshot:
+        """Read every GPU now.
+
+        When the driver does not answer in time, the last snapshot comes back with its own ``taken_at`` and the
+        reason ``not-answering``; the question stays with the driver, and the next call waits for it again.
+
+        Args:
+            details: Also take the readings anew that are slow or seldom change.
+        """
+        with self._lock:
+            if self._look is None or self._look.done.is_set():  # an answer that came too late is old by now
+                self._look = _Look(self._reader, details=details)
+            limit_s = self._start_limit_s if self._last is None else self._limit_s
+            if not self._look.done.wait(limit_s):
+                return self._unanswered(limit_s)
+            look, self._look = self._look, None
+            self._last = look.snapshot()
+            return self._last
+
+    def close(self) -> None:
+        """Let the driver go, unless it still holds a question: then the reader is left to it."""
+        with self._lock:
+            if self._look is None or self._look.done.is_set():
+                self._reader.close()
+            else:
+                self._reader = self._new_reader()
+            self._look = None
+
+    def _unanswered(self, limit_s: float) -> GpuSnapshot:
+        problem = not_answering(limit_s)
+        last = self._last or GpuSnapshot(taken_at=time())
+        return replace(last, problem=problem.message, hint=problem.hint, reason=problem.reason)
