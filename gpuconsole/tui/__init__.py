@@ -1,0 +1,3 @@
+"""The console: the terminal program."""
+
+from __future__ import annotations

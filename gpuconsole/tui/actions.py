@@ -1,0 +1,78 @@
+"""Every action of the console: its id, key, words, and whether it changes something. Keys are remapped by id."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from textual.binding import Binding
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One thing a key does."""
+
+    id: str
+    """What a user's keymap names: ``container.stop``."""
+    key: str
+    """Key, or keys separated by commas; never ctrl+b or ctrl+a, which are tmux's and screen's."""
+    method: str
+    """``action_<method>`` of the screen or app that has it."""
+    label: str
+    tip: str
+    changes: bool = False
+    """It changes something, so ``--readonly`` takes it away."""
+    rank: int = 5
+    """The lower, the sooner it stands in the footer; 9 never does."""
+
+    def binding(self) -> Binding:
+        """As Textual has it."""
+        return Binding(self.key, self.method, self.label, tooltip=self.tip, id=self.id, show=self.rank < 9)
+
+
+APP = (
+    Action("app.help", "question_mark,f1", "help", "Help", "What can be done on this screen", rank=1),
+    Action("app.quit", "q", "leave", "Quit", "Leave the console; containers go on", rank=8),
+    Action("app.redraw", "ctrl+l", "redraw", "Redraw", "Draw the whole screen again", rank=9),
+    Action("app.palette", "colon,ctrl+p", "command_palette", "Commands", "Find a command by its words", rank=9),
+    Action("app.theme", "f2", "next_theme", "Theme", "Next theme: dark, light, high contrast, ansi", rank=9),
+    Action("app.copy", "ctrl+c", "copy_or_quit", "Copy", "Copy the selected text; with none, leave", rank=9),
+)
+MAIN = (
+    Action("launch.new", "n", "new", "New", "Launch a container", changes=True, rank=2),
+    Action("list.filter", "slash", "filter", "Filter", "Show only rows with these words", rank=6),
+    Action("list.sort", "o", "sort", "Sort", "Sort by the next column", rank=7),
+    Action("list.reverse", "O", "reverse", "Reverse", "Turn the order round", rank=9),
+    Action("list.mine", "m", "mine", "Mine", "Mine only, or everybody's", rank=7),
+    Action("tabs.next", "right_square_bracket", "tab(1)", "Next tab", "Containers, images, processes, runs", rank=9),
+    Action("tabs.previous", "left_square_bracket", "tab(-1)", "Previous tab", "The tab before", rank=9),
+    Action("tabs.containers", "1", "show_tab('containers')", "Containers", "Show containers", rank=9),
+    Action("tabs.images", "2", "show_tab('images')", "Images", "Show images", rank=9),
+    Action("tabs.processes", "3", "show_tab('processes')", "Processes", "Show GPU processes", rank=9),
+    Action("tabs.runs", "4", "show_tab('runs')", "Runs", "Show checks and launches", rank=9),
+    Action("pace.faster", "plus,equals_sign", "pace(-1)", "Faster", "Look more often", rank=9),
+    Action("pace.slower", "minus", "pace(1)", "Slower", "Look less often", rank=9),
+)
+CONTAINER = (
+    Action("container.logs", "l", "logs", "Logs", "Follow its output", rank=3),
+    Action("container.shell", "s", "shell", "Shell", "A shell inside it", changes=True, rank=3),
+    Action("container.attach", "a", "attach", "Attach", "Join its own terminal", changes=True, rank=3),
+    Action("container.check", "c", "check", "Check", "Is it fit for training?", changes=True, rank=3),
+    Action("container.stop", "x", "stop", "Stop", "Stop it", changes=True, rank=4),
+    Action("container.start", "u", "start", "Start", "Start it", changes=True, rank=7),
+    Action("container.restart", "R", "restart", "Restart", "Stop it and start it", changes=True, rank=8),
+    Action("container.pause", "p", "pause", "Pause", "Freeze it, or let it go on", changes=True, rank=8),
+    Action("container.remove", "d", "remove", "Remove", "Remove it", changes=True, rank=7),
+    Action("thing.copy", "y", "copy", "Copy", "Copy its name, id or command", rank=8),
+    Action("thing.ring", "r", "ring", "Ring", "Ring when it ends, or when the GPU is free", rank=8),
+)
+IMAGE = (Action("image.check", "c", "check", "Check", "Check it in a fresh container", changes=True, rank=3),)
+PROCESS = (Action("process.kill", "K", "kill", "Kill", "End one of your GPU processes", changes=True, rank=4),)
+ALL = (*APP, *MAIN, *CONTAINER, *IMAGE, *PROCESS)
+FORBIDDEN_KEYS = ("ctrl+b", "ctrl+a")
+"""tmux's and screen's prefix keys: they never reach us, and nobody may lose them."""
+
+
+def bindings(actions: Iterable[Action], *, readonly: bool = False) -> list[Binding]:
+    """Bindings of the actions; without those that change something when ``readonly``."""
+    return [action.binding() for action in actions if not (readonly and action.changes)]

@@ -1,0 +1,3 @@
+"""From the domain to what is shown: pure functions, total for every value."""
+
+from __future__ import annotations

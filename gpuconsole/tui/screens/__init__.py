@@ -1,0 +1,3 @@
+"""The screens, one module each."""
+
+from __future__ import annotations

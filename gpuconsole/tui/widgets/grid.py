@@ -1,0 +1,260 @@
+"""A table that writes to the terminal only the cells that changed, and whose cursor stays on the thing, not the row."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rich.cells import cell_len, set_cell_size
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.reactive import reactive
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from gpuconsole.tui.present.cell import EMPTY, Cell, Column, Row, laid_out
+
+
+class Grid(ScrollView, can_focus=True):
+    """Rows of cells under fixed titles.
+
+    | class | what it styles |
+    | --- | --- |
+    | ``grid--title`` | the titles |
+    | ``grid--cursor`` | the row under the cursor, while the grid has the focus |
+    | ``grid--blurred`` | the same without the focus |
+    | ``grid--dim`` … ``grid--accent`` | cells, by the tone their presenter gave them |
+    """
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "grid--title", "grid--cursor", "grid--blurred", "grid--dim", "grid--strong", "grid--ok", "grid--info",
+        "grid--watch", "grid--risk", "grid--critical", "grid--accent",
+    }  # fmt: skip
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "cursor(-1)", "Up", show=False),
+        Binding("down,j", "cursor(1)", "Down", show=False),
+        Binding("pageup", "cursor_page(-1)", "Page up", show=False),
+        Binding("pagedown", "cursor_page(1)", "Page down", show=False),
+        Binding("home,g", "cursor_end(False)", "First", show=False),
+        Binding("end,G", "cursor_end(True)", "Last", show=False),
+        Binding("enter", "choose", "Open", show=False),
+    ]
+
+    cursor: reactive[str | None] = reactive(None, repaint=False)
+    """Key of the row under the cursor; None when there are no rows."""
+
+    class Moved(Message):
+        """The cursor came to another row."""
+
+        def __init__(self, grid: Grid, key: str | None) -> None:
+            super().__init__()
+            self.grid = grid
+            self.key = key
+
+        @property
+        def control(self) -> Grid:
+            """The grid it happened in."""
+            return self.grid
+
+    class Chosen(Message):
+        """Enter was pressed on a row."""
+
+        def __init__(self, grid: Grid, key: str) -> None:
+            super().__init__()
+            self.grid = grid
+            self.key = key
+
+        @property
+        def control(self) -> Grid:
+            """The grid it happened in."""
+            return self.grid
+
+    def __init__(self, columns: tuple[Column, ...], *, titles: bool = True, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._columns = columns
+        self._titles = 1 if titles else 0
+        self._rows: tuple[Row, ...] = ()
+        self._places: dict[str, int] = {}
+        self._layout: tuple[tuple[int, Column, int], ...] = ()
+        self._tones: dict[str, Style] = {}
+        self.sorted_by: str | None = None
+        """Key of the column whose title is marked."""
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """The rows shown."""
+        return self._rows
+
+    @property
+    def cursor_index(self) -> int:
+        """Place of the cursor's row; -1 when there is none."""
+        return self._places.get(self.cursor, -1) if self.cursor is not None else -1
+
+    def show_columns(self, columns: tuple[Column, ...], rows: tuple[Row, ...]) -> None:
+        """Show other columns and rows."""
+        self._columns = columns
+        self._lay_out()
+        self._rows = ()
+        self.show(rows)
+        self.refresh()
+
+    def show(self, rows: tuple[Row, ...]) -> None:
+        """Show ``rows``; only cells that differ are drawn, and the cursor stays on its key."""
+        before, place = self._rows, self.cursor_index
+        self._rows = rows
+        self._places = {row.key: index for index, row in enumerate(rows)}
+        if self.cursor not in self._places:
+            # The thing under the cursor is gone: its neighbour takes the cursor, not the first row.
+            self.cursor = rows[min(max(place, 0), len(rows) - 1)].key if rows else None
+        if len(before) != len(rows):
+            self.virtual_size = Size(self.size.width, len(rows) + self._titles)
+            self.refresh()
+            return
+        moved = place != self.cursor_index
+        for index, (old, new) in enumerate(zip(before, rows, strict=True)):
+            if old == new:
+                continue
+            if old.key != new.key or moved:
+                self._refresh_row(index)
+            else:
+                self._refresh_cells(index, old, new)
+        if moved:
+            self._refresh_row(place)
+            self._refresh_row(self.cursor_index)
+            self._keep_cursor_visible()
+
+    def _refresh_row(self, index: int) -> None:
+        if 0 <= index < len(self._rows):
+            self._refresh_part(index, 0, self.size.width)
+
+    def _refresh_cells(self, index: int, old: Row, new: Row) -> None:
+        x = 0
+        for place, _, width in self._layout:
+            if place >= len(new.cells) or place >= len(old.cells) or old.cells[place] != new.cells[place]:
+                self._refresh_part(index, x, width)
+            x += width + 1
+
+    def _refresh_part(self, index: int, x: int, width: int) -> None:
+        y = index + self._titles - self.scroll_offset.y
+        if self._titles <= y < self.size.height:
+            self.refresh(Region(x, y, width, 1))
+
+    def _lay_out(self) -> None:
+        self._layout = laid_out(self._columns, self.size.width)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Lay the columns out anew."""
+        self._lay_out()
+        self.virtual_size = Size(event.size.width, len(self._rows) + self._titles)
+        self.refresh()
+        self._keep_cursor_visible()
+
+    def notify_style_update(self) -> None:
+        """Forget the styles of the theme before."""
+        super().notify_style_update()
+        self._tones.clear()
+
+    def on_focus(self) -> None:
+        """Draw the cursor as the one that acts."""
+        self._refresh_row(self.cursor_index)
+
+    def on_blur(self) -> None:
+        """Draw the cursor as one that only marks."""
+        self._refresh_row(self.cursor_index)
+
+    def _style(self, name: str) -> Style:
+        style = self._tones.get(name)
+        if style is None:
+            base = self.rich_style
+            style = base if not name else base + self.get_component_rich_style(f"grid--{name}", partial=True)
+            self._tones[name] = style
+        return style
+
+    def render_line(self, y: int) -> Strip:
+        """One line of the screen."""
+        width = self.size.width
+        if y < self._titles:
+            return self._title_line(width)
+        index = y - self._titles + self.scroll_offset.y
+        if not 0 <= index < len(self._rows):
+            return Strip.blank(width, self._style(""))
+        row = self._rows[index]
+        bar = Style()
+        if row.key == self.cursor:
+            bar = self.get_component_rich_style("grid--cursor" if self.has_focus else "grid--blurred", partial=True)
+        segments = []
+        for place, column, cells in self._layout:
+            cell = row.cells[place] if place < len(row.cells) else EMPTY
+            segments.append(Segment(fitted(cell.text, cells, column.align), self._style(cell.tone) + bar))
+            segments.append(Segment(" ", self._style("") + bar))
+        return Strip(segments).adjust_cell_length(width, self._style("") + bar)
+
+    def _title_line(self, width: int) -> Strip:
+        style = self._style("title")
+        segments = []
+        for _, column, cells in self._layout:
+            title = f"{column.title}▾" if column.key == self.sorted_by else column.title
+            segments.append(Segment(fitted(title, cells, column.align) + " ", style))
+        return Strip(segments).adjust_cell_length(width, style)
+
+    def watch_cursor(self, before: str | None, after: str | None) -> None:
+        """Redraw both rows and tell the screen."""
+        if before is not None:
+            self._refresh_row(self._places.get(before, -1))
+        self._refresh_row(self.cursor_index)
+        self._keep_cursor_visible()
+        self.post_message(self.Moved(self, after))
+
+    def _keep_cursor_visible(self) -> None:
+        index, page = self.cursor_index, self.size.height - self._titles
+        if index < 0 or page <= 0:
+            return
+        top = self.scroll_offset.y
+        if index < top:
+            self.scroll_to(y=index, animate=False)
+        elif index >= top + page:
+            self.scroll_to(y=index - page + 1, animate=False)
+
+    def action_cursor(self, step: int) -> None:
+        """Move the cursor by ``step`` rows."""
+        if self._rows:
+            place = min(max(self.cursor_index + step, 0), len(self._rows) - 1)
+            self.cursor = self._rows[place].key
+
+    def action_cursor_page(self, direction: int) -> None:
+        """Move the cursor by a page."""
+        self.action_cursor(direction * max(1, self.size.height - self._titles - 1))
+
+    def action_cursor_end(self, last: bool) -> None:
+        """Move the cursor to the first or last row."""
+        self.action_cursor(len(self._rows) if last else -len(self._rows))
+
+    def action_choose(self) -> None:
+        """Open the row under the cursor."""
+        if self.cursor is not None:
+            self.post_message(self.Chosen(self, self.cursor))
+
+    def on_click(self, event: events.Click) -> None:
+        """Take the cursor to the row that was clicked; a second click opens it."""
+        index = event.y - self._titles + self.scroll_offset.y
+        if event.y >= self._titles and 0 <= index < len(self._rows):
+            self.cursor = self._rows[index].key
+            if event.chain == 2:
+                self.action_choose()
+
+
+def fitted(text: str, width: int, align: str = "left") -> str:
+    """``text`` in exactly ``width`` terminal cells, cut with an ellipsis."""
+    length = cell_len(text)
+    if length > width:
+        return set_cell_size(text, max(0, width - 1)) + "…" if width > 0 else ""
+    return " " * (width - length) + text if align == "right" else text + " " * (width - length)
+
+
+def cells_of(*texts: str) -> tuple[Cell, ...]:
+    """Plain cells."""
+    return tuple(Cell(text) for text in texts)

@@ -1,0 +1,100 @@
+"""The sampler: pace, pauses, failures told once, and an end that waits for nobody."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+
+from gpuconsole.core.errors import ConsoleError, EngineUnavailable
+from gpuconsole.services.sampler import Sampler
+
+
+def test_readings_come_until_it_is_stopped() -> None:
+    seen: queue.Queue[int] = queue.Queue()
+    numbers = iter(range(1_000_000))
+    sampler = Sampler("test", lambda: next(numbers), interval_s=0.01, on_result=seen.put)
+    sampler.start()
+    assert [seen.get(timeout=5) for _ in range(3)] == [0, 1, 2]
+    sampler.stop()
+    while not seen.empty():
+        seen.get()
+    time.sleep(0.05)
+    assert seen.empty()
+
+
+def test_a_slow_reading_is_never_overtaken() -> None:
+    running, most = threading.Lock(), []
+
+    def take() -> None:
+        assert running.acquire(blocking=False)
+        time.sleep(0.03)
+        running.release()
+        most.append(1)
+
+    sampler = Sampler("test", take, interval_s=0.001, on_result=lambda _: None)
+    sampler.start()
+    time.sleep(0.2)
+    sampler.stop(timeout_s=5)
+    assert len(most) >= 2
+
+
+def test_a_failure_is_told_once_until_it_changes_and_a_good_reading_ends_it() -> None:
+    told: queue.Queue[ConsoleError | str] = queue.Queue()
+    steps = iter(["down", "down", "refused", "", "down"])
+    done = threading.Event()
+
+    def take() -> str:
+        step = next(steps, None)
+        if step is None:
+            done.set()
+            return "end"
+        if step:
+            raise EngineUnavailable(step)
+        return "good"
+
+    sampler = Sampler("test", take, interval_s=0.01, on_result=told.put, on_failure=told.put)
+    sampler.start()
+    for _ in range(8):
+        sampler.poke()
+        time.sleep(0.1)
+    assert done.wait(10)
+    sampler.stop()
+    words = [str(item) for item in told.queue]
+    assert words[:5] == ["down", "refused", "good", "down", "end"]
+
+
+def test_paused_it_takes_nothing_and_goes_on_at_once() -> None:
+    seen: queue.Queue[float] = queue.Queue()
+    sampler = Sampler("test", time.monotonic, interval_s=0.01, on_result=seen.put)
+    sampler.start()
+    seen.get(timeout=5)
+    sampler.pause()
+    time.sleep(0.05)
+    while not seen.empty():
+        seen.get()
+    time.sleep(0.05)
+    assert seen.empty()
+    sampler.resume()
+    assert seen.get(timeout=5)
+    sampler.stop()
+
+
+def test_stop_does_not_wait_for_a_reading_that_hangs() -> None:
+    release = threading.Event()
+    began = threading.Event()
+
+    def take() -> None:
+        began.set()
+        release.wait(30)
+
+    seen: list[None] = []
+    sampler = Sampler("test", take, interval_s=1, on_result=seen.append)
+    sampler.start()
+    assert began.wait(5)
+    started = time.monotonic()
+    sampler.stop(timeout_s=0.1)
+    assert time.monotonic() - started < 5
+    release.set()
+    time.sleep(0.05)
+    assert seen == []
