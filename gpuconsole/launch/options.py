@@ -73,8 +73,8 @@ class _Collector:
         if text is None:
             return None
         try:
-            if "\0" in text:
-                raise ValueError("a NUL character cannot be passed on")
+            if "\0" in text or any("\ud800" <= char <= "\udfff" for char in text):
+                raise ValueError("it has bytes that are no UTF-8 text, which the engine does not take")
             return parse(text)
         except ValueError as error:
             self.wrong(field, str(error), missing=isinstance(error, MissingPath))

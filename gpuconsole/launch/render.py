@@ -1,0 +1,175 @@
+"""A request as the ``docker run`` line that does the same: pasted into a shell, it makes the same container.
+
+Left out are our own labels, which say who launched a container through gpuconsole: that would not be true of one
+started by hand.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from gpuconsole.engine.model import CreateRequest, GpuPath, Mount, PortRequest
+from gpuconsole.launch.gpupath import RUNTIME_NAME
+from gpuconsole.launch.labels import PREFIX
+from gpuconsole.launch.options import GPU_VARIABLE
+from gpuconsole.launch.spec import LaunchSpec, PullPolicy, VariableSource
+
+# What a terminal obeys, and marks that show a text other than it is.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+CDI_CLIENT = "25.0"
+"""The first docker client that takes CDI devices by ``--device``."""
+
+
+@dataclass(frozen=True, slots=True)
+class DockerRun:
+    """A ``docker run`` command."""
+
+    words: tuple[str, ...]
+    """Its arguments, ``docker`` first."""
+    client: str | None = None
+    """The docker client it needs at least; None is any."""
+
+    def __str__(self) -> str:
+        return " ".join(quote(word) for word in self.words)
+
+
+def quote(word: str) -> str:
+    r"""``word`` for a shell. Control characters become ``$'\n'`` (bash, zsh, ksh, busybox): one line, no harm."""
+    if not _CONTROL.search(word):
+        return shlex.quote(word)
+    escaped = word.replace("\\", "\\\\").replace("'", "\\'")
+    return "$'" + _CONTROL.sub(_escape, escaped) + "'"
+
+
+def _escape(match: re.Match[str]) -> str:
+    char = match[0]
+    names = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
+    return names.get(char) or "".join(f"\\{byte:03o}" for byte in char.encode())
+
+
+def render(
+    request: CreateRequest, spec: LaunchSpec, *, foreground: bool = False, hide_values: bool = False
+) -> DockerRun:
+    """The command that makes the container of ``request``.
+
+    Args:
+        request: What the engine is told.
+        spec: Where it came from: which variables are taken from the shell or from files.
+        foreground: Follow it and return its exit code, as ``--wait`` does.
+        hide_values: Name every variable that was written and leave its value to the shell, for a place that is kept.
+    """
+    words = ["docker", "run", *([] if foreground else ["--detach"])]
+    words += _options(request, spec, hide_values=hide_values)
+    words += _entrypoint(request)
+    cdi = request.gpu_path is GpuPath.CDI
+    return DockerRun(tuple(words), client=CDI_CLIENT if cdi else None)
+
+
+def _options(request: CreateRequest, spec: LaunchSpec, *, hide_values: bool) -> Iterator[str]:
+    single: list[tuple[str, str | None]] = [
+        ("--name", request.name),
+        ("--pull", None if spec.pull is PullPolicy.MISSING else spec.pull.value),
+    ]
+    yield from _pairs(single)
+    yield from (flag for flag, on in _switches(request) if on)
+    yield from _gpus(request)
+    yield from _pairs(_limits(request))
+    for mount in request.mounts:
+        yield from ("--mount", _mount(mount))
+    for port in request.ports:
+        yield from ("--publish", _port(port))
+    yield from _environment(request, spec, hide_values=hide_values)
+    for key, value in request.labels.items():
+        if not key.startswith(PREFIX):
+            yield from ("--label", f"{key}={value}")
+
+
+def _switches(request: CreateRequest) -> tuple[tuple[str, bool], ...]:
+    return (
+        ("--rm", request.auto_remove),
+        ("--interactive", request.open_stdin),
+        ("--tty", request.tty),
+        ("--init", request.init),
+    )
+
+
+def _limits(request: CreateRequest) -> list[tuple[str, str | None]]:
+    return [
+        ("--shm-size", _size(request.shm_bytes)),
+        ("--ipc", request.ipc_mode),
+        ("--memory", _size(request.memory_bytes)),
+        ("--cpus", None if request.cpus is None else f"{request.cpus:.9f}".rstrip("0").rstrip(".")),
+        *(("--ulimit", f"{limit.name}={limit.soft}:{limit.hard}") for limit in request.ulimits),
+        ("--network", request.network),
+        ("--restart", request.restart_policy),
+        ("--user", request.user),
+        ("--hostname", request.hostname),
+        ("--workdir", request.working_dir),
+    ]
+
+
+def _pairs(options: Iterable[tuple[str, str | None]]) -> Iterator[str]:
+    for option, value in options:
+        if value is not None:
+            yield from (option, value)
+
+
+def _gpus(request: CreateRequest) -> Iterator[str]:
+    if request.gpu_path is GpuPath.CDI:
+        for device in request.cdi_devices:
+            yield from ("--device", device)
+    elif request.gpu_path is GpuPath.HOOK:
+        # The inner quotes are docker's: without them it reads the comma as the end of the list.
+        yield from ("--gpus", f'"device={",".join(request.gpu_uuids)}"')
+    elif request.gpu_path is GpuPath.RUNTIME:
+        yield from ("--runtime", RUNTIME_NAME, "--env", f"{GPU_VARIABLE}={','.join(request.gpu_uuids)}")
+
+
+def _environment(request: CreateRequest, spec: LaunchSpec, *, hide_values: bool) -> Iterator[str]:
+    sources = {variable.name: variable.source for variable in spec.variables}
+    for path in spec.env_files:
+        yield from ("--env-file", path)
+    for name, value in request.environment:
+        source = sources.get(name)
+        if source is VariableSource.FILE:
+            continue
+        by_name = source is VariableSource.SHELL or (hide_values and source is VariableSource.WRITTEN)
+        yield from ("--env", name if by_name else f"{name}={value}")
+
+
+def _entrypoint(request: CreateRequest) -> list[str]:
+    """Entrypoint, image and command: docker's option takes one word, the others go before the command."""
+    command = list(request.command or ())
+    if request.entrypoint is None:
+        return [request.image, *command]
+    first, *others = request.entrypoint or ("",)
+    return ["--entrypoint", first, request.image, *others, *command]
+
+
+def _mount(mount: Mount) -> str:
+    """For ``--mount``, which unlike ``-v`` makes no folder when the source is gone, and takes a ``:`` in a path."""
+    fields = [f"type={mount.kind}", f"source={mount.source}", f"target={mount.target}"]
+    if mount.read_only:
+        fields.append("readonly")
+    return ",".join(_csv(field) for field in fields)
+
+
+def _csv(field: str) -> str:
+    return '"' + field.replace('"', '""') + '"' if any(char in field for char in ',"\n\r') else field
+
+
+def _port(port: PortRequest) -> str:
+    address = f"[{port.host_ip}]" if ":" in port.host_ip else port.host_ip
+    return f"{address}:{port.host_port or ''}:{port.container_port}/{port.protocol}"
+
+
+def _size(count: int | None) -> str | None:
+    if count is None:
+        return None
+    for unit, factor in (("g", 2**30), ("m", 2**20), ("k", 2**10)):
+        if count % factor == 0:
+            return f"{count // factor}{unit}"
+    return str(count)
