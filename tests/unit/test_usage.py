@@ -1,0 +1,68 @@
+"""CPU and memory from control groups of both versions, shaped like real ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gpuconsole.host.usage import UsageReader
+
+ID = "ab" * 32
+
+
+def put(root: Path, path: str, text: str) -> None:
+    target = root / path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(text)
+
+
+def version2(root: Path, *, cpu_usec: int = 1_000_000) -> None:
+    group = f"sys/fs/cgroup/system.slice/docker-{ID}.scope"
+    put(root, "sys/fs/cgroup/cgroup.controllers", "cpu memory pids\n")
+    put(root, "proc/42/cgroup", f"0::/system.slice/docker-{ID}.scope\n")
+    put(root, f"{group}/memory.current", f"{300 * 2**20}\n")
+    put(root, f"{group}/memory.stat", f"anon 1\nfile 2\ninactive_file {100 * 2**20}\nactive_file 5\n")
+    put(root, f"{group}/memory.max", "max\n")
+    put(root, f"{group}/pids.current", "7\n")
+    put(root, f"{group}/cpu.stat", f"usage_usec {cpu_usec}\nuser_usec 1\n")
+
+
+def version1(root: Path, *, cpu_nsec: int = 10**9) -> None:
+    put(
+        root,
+        "proc/42/cgroup",
+        f"9:name=systemd:/docker/{ID}\n4:memory:/docker/{ID}\n2:cpu,cpuacct:/docker/{ID}\n0::/\n",
+    )
+    put(root, f"sys/fs/cgroup/memory/docker/{ID}/memory.usage_in_bytes", f"{300 * 2**20}\n")
+    put(root, f"sys/fs/cgroup/memory/docker/{ID}/memory.stat", f"cache 9\ntotal_inactive_file {100 * 2**20}\n")
+    put(root, f"sys/fs/cgroup/memory/docker/{ID}/memory.limit_in_bytes", "9223372036854771712\n")
+    put(root, f"sys/fs/cgroup/cpuacct/docker/{ID}/cpuacct.usage", f"{cpu_nsec}\n")
+
+
+@pytest.mark.parametrize("layout", [version1, version2])
+def test_memory_leaves_out_the_cache_that_can_be_reclaimed_and_no_limit_is_none(tmp_path: Path, layout: object) -> None:
+    layout(tmp_path)  # type: ignore[operator]
+    usage = UsageReader(tmp_path).read({ID: 42})[ID]
+    assert usage.memory_bytes == 200 * 2**20
+    assert usage.memory_limit_bytes is None
+
+
+def test_cpu_is_unknown_at_the_first_look_and_a_share_of_the_time_after(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter([10.0, 12.0, 13.0])
+    monkeypatch.setattr("gpuconsole.host.usage.time.monotonic", lambda: next(clock))
+    reader = UsageReader(tmp_path)
+    version2(tmp_path)
+    assert reader.read({ID: 42})[ID].cpu_pct is None
+    version2(tmp_path, cpu_usec=4_000_000)
+    assert reader.read({ID: 42})[ID].cpu_pct == pytest.approx(150.0)
+    version2(tmp_path, cpu_usec=10)
+    assert reader.read({ID: 42})[ID].cpu_pct is None  # restarted in between: no negative share
+
+
+def test_what_cannot_be_read_is_left_out(tmp_path: Path) -> None:
+    version2(tmp_path)
+    put(tmp_path, "proc/43/cgroup", "garbage\n0::/../../etc\n")
+    assert set(UsageReader(tmp_path).read({ID: 42, "gone": 1, "hostile": 43})) == {ID}
