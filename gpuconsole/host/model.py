@@ -43,6 +43,8 @@ class GpuView:
     holders: tuple[Holder, ...] = ()
     unattributed_bytes: int | None = None
     """Used memory that no process explains."""
+    unknown: Mapping[str, str] = field(default_factory=dict)
+    """Why ``unattributed_bytes`` is None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +53,5 @@ class HostView:
 
     snapshot: GpuSnapshot
     gpus: tuple[GpuView, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What a reader should know of the whole, a sentence each: processes cannot be seen from here."""

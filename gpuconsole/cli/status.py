@@ -1,0 +1,130 @@
+"""``gpuconsole status``: every GPU, and who holds it."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gpuconsole.cli.context import Settings, pass_settings
+from gpuconsole.cli.glyphs import glyphs_of_stdout, speaks_utf8
+from gpuconsole.cli.output import data
+from gpuconsole.cli.status_table import overview_text, tmux_line
+from gpuconsole.cli.status_watch import repeat, screen
+from gpuconsole.core.document import SCHEMA_VERSION, jsonable
+from gpuconsole.core.errors import DriverMissing, ExitCode
+from gpuconsole.services.overview import Overview
+
+if TYPE_CHECKING:
+    from gpuconsole.host.model import GpuView, HostView
+
+_SCHEMA = f"gpuconsole.status/{SCHEMA_VERSION}"
+_CPU_SPAN_S = 0.1
+"""CPU use is what happens between two looks; a single ``status`` for people takes the second so much later."""
+
+
+def _finite(_context: click.Context, _option: click.Parameter, value: float | None) -> float | None:
+    if value is not None and math.isnan(value):
+        raise click.BadParameter("that is no number of seconds.")
+    return value
+
+
+@click.command(
+    epilog="\b\nExamples:\n  gpuconsole status                 # the GPUs, and who holds them\n"
+    "  gpuconsole status --watch 5       # the same, anew every 5 seconds\n"
+    "  gpuconsole status --json | jq '.gpus[] | {index, memory_used_bytes}'\n"
+    "  set -g status-right '#(gpuconsole status --tmux)'    # in ~/.tmux.conf\n\n"
+    "\b\nExit codes: 0 the GPUs were read; 3 there is no driver or no GPU, or it does not answer."
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON document; with --watch JSON Lines, the schema first.")
+@click.option(
+    "-w",
+    "--watch",
+    is_flag=False,
+    flag_value=2.0,
+    type=click.FloatRange(0.5, 3600),
+    callback=_finite,
+    metavar="[SECONDS]",
+    help="Look again every SECONDS (2), until ctrl+c.",
+)
+@click.option("--tmux", is_flag=True, help="One line for tmux's status-right.")
+@pass_settings
+def status(settings: Settings, as_json: bool, watch: float | None, tmux: bool) -> int:
+    """Show every GPU: use, memory, temperature, power, and who holds it.
+
+    Memory that no process explains is "unattributed". What the driver does not tell is shown as a dash; --json has
+    the reason.
+    """
+    if tmux and (as_json or watch is not None):
+        raise click.UsageError("--tmux goes with neither --json nor --watch; tmux itself asks again.")
+    overview = Overview(settings.session())
+    if watch is not None:
+        _watch(overview, as_json=as_json, every_s=watch)
+        return ExitCode.OK
+    view = overview.look()
+    if as_json:
+        data(_dumped({"schema": _SCHEMA} | document_of(view), indent=2))
+    elif tmux:
+        data(glyphs_of_stdout().text(tmux_line(view, colour=not os.environ.get("NO_COLOR"))))
+    else:
+        _for_people(overview, view)
+    return ExitCode.OK if view.snapshot.problem is None else ExitCode.NO_GPU
+
+
+def _for_people(overview: Overview, view: HostView) -> None:
+    snapshot = view.snapshot
+    if snapshot.problem is not None:
+        raise DriverMissing(snapshot.problem, hint=snapshot.hint or "")
+    if any(entry.holders for entry in view.gpus):
+        time.sleep(_CPU_SPAN_S)
+        view = overview.look_at_holders(view)
+    data(overview_text(view, glyphs_of_stdout()))
+
+
+def _watch(overview: Overview, *, as_json: bool, every_s: float) -> None:
+    if as_json:
+        data(_dumped({"schema": _SCHEMA}))
+        repeat(lambda: data(_dumped(document_of(overview.look()))), every_s=every_s)
+        return
+    with screen() as show:
+        repeat(lambda: show(overview_text(overview.look(), glyphs_of_stdout())), every_s=every_s)
+
+
+def document_of(view: HostView) -> dict[str, Any]:
+    """The view as JSON's own types: what ``--json`` prints, less the schema."""
+    snapshot = view.snapshot
+    return {
+        "taken_at": snapshot.taken_at,
+        "driver_version": snapshot.driver_version,
+        "cuda_version": snapshot.cuda_version,
+        "nvml_version": snapshot.nvml_version,
+        "problem": snapshot.problem,
+        "hint": snapshot.hint,
+        "reason": snapshot.reason,
+        "unknown": jsonable(snapshot.unknown),
+        "notes": list(view.notes),
+        "gpus": [_gpu(entry) for entry in view.gpus],
+    }
+
+
+def _gpu(entry: GpuView) -> dict[str, Any]:
+    body: dict[str, Any] = jsonable(entry.gpu)
+    for mig, instance in zip(body["migs"], entry.gpu.migs, strict=True):
+        mig["unattributed_bytes"] = instance.unattributed_bytes
+    return body | {
+        "holders": jsonable(entry.holders),
+        "unattributed_bytes": entry.unattributed_bytes,
+        "unknown": {**entry.gpu.unknown, **entry.unknown},
+    }
+
+
+_dumps = partial(json.dumps, allow_nan=False)
+
+
+def _dumped(body: dict[str, Any], *, indent: int | None = None) -> str:
+    return _dumps(body, indent=indent, ensure_ascii=not speaks_utf8())

@@ -1,0 +1,242 @@
+"""The GPUs and their holders as text for people, and as the one line for tmux."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+
+import click
+
+from gpuconsole.cli.glyphs import Glyphs
+from gpuconsole.cli.output import Column, table
+from gpuconsole.core.text import gib, shorten, size
+from gpuconsole.gpu.model import Gpu, GpuStatus, Mig
+from gpuconsole.gpu.state import GpuState, state_of
+from gpuconsole.host.model import GpuView, Holder, HostView
+
+UNATTRIBUTED_FROM = 64 * 2**20
+"""Smaller amounts of memory that no process explains are the driver's own rounding."""
+_BAR_CELLS = 10
+_DEFAULT_WIDTH = 80
+
+_GPU_COLUMNS = (
+    Column("GPU", flexible=True), Column("UTIL", "right"), Column("MEMORY GiB"), Column("TEMP", "right"),
+    Column("POWER", "right"), Column("STATE"),
+)  # fmt: skip
+_HOLDER_COLUMNS = (
+    Column("GPU"), Column("CONTAINER", flexible=True), Column("PID", "right"), Column("USER", flexible=True),
+    Column("GPU MEM", "right"), Column("RAM", "right"), Column("CPU", "right"), Column("COMMAND", flexible=True),
+)  # fmt: skip
+_CPU_COLUMN = 6
+
+_COLOURS = {
+    GpuState.FREE: "green", GpuState.ASLEEP: "blue", GpuState.IDLE: "cyan", GpuState.PACKED: "yellow",
+    GpuState.UNKNOWN: "magenta", GpuState.FAILED: "red",
+}  # fmt: skip
+
+_THROTTLES = {
+    "application-clocks": "clocks set by hand",
+    "sw-power-cap": "at the power limit",
+    "hw-slowdown": "slowed down by the hardware (heat or power)",
+    "sync-boost": "in step with other GPUs",
+    "sw-thermal": "too hot",
+    "hw-thermal": "too hot (hardware protection)",
+    "hw-power-brake": "braked by the power supply",
+    "display-clock": "display clock",
+    "board-limit": "at the board's limit",
+    "reliability": "at the voltage limit",
+}
+_LOST_HINT = (
+    "Save what runs on the other GPUs, look for Xid lines in the kernel log (sudo dmesg | grep -i xid), then restart "
+    "the machine."
+)
+_TITLES = re.compile(r"GPU +(UTIL|CONTAINER) ")
+_BRAND = re.compile(r"^NVIDIA\s+|GeForce\s+|\s+Generation$")
+
+
+def short_name(name: str | None) -> str:
+    """``H200`` of ``NVIDIA H200``, ``RTX 4090`` of ``NVIDIA GeForce RTX 4090``."""
+    return _BRAND.sub("", name).strip() or name if name else "–"
+
+
+def overview_text(view: HostView, glyphs: Glyphs) -> str:
+    """Everything ``status`` tells a person."""
+    snapshot = view.snapshot
+    parts = [f"driver {snapshot.driver_version or '–'} · CUDA {snapshot.cuda_version or '–'}"]
+    if view.gpus:
+        parts += ["", _gpus(view, glyphs)]
+    holders = _holders(view, glyphs)
+    if holders:
+        parts += ["", holders]
+    remarks = [*_problem(view), *(line for gpu in view.gpus for line in _remarks(gpu.gpu)), *view.notes]
+    if remarks:
+        parts += ["", *(_wrapped(remark, glyphs) for remark in remarks)]
+    return _coloured(glyphs.text("\n".join(parts)), view, glyphs)
+
+
+def _gpus(view: HostView, glyphs: Glyphs) -> str:
+    rows = []
+    for entry in view.gpus:
+        rows.append(_gpu_row(entry.gpu, glyphs))
+        rows.extend(_mig_row(mig, glyphs) for mig in entry.gpu.migs)
+    figures = max(len(row[2][_BAR_CELLS:]) for row in rows)
+    for row in rows:
+        row[2] = row[2][:_BAR_CELLS] + row[2][_BAR_CELLS:].rjust(figures)
+    return table(_GPU_COLUMNS, rows, width=glyphs.width)
+
+
+def _gpu_row(gpu: Gpu, glyphs: Glyphs) -> list[str]:
+    return [
+        f"{gpu.index} {short_name(gpu.name)}",
+        _with_unit(gpu.utilization_pct, "%"),
+        "unified memory" if gpu.unified_memory and gpu.memory_total_bytes is None else _memory(gpu, glyphs),
+        _with_unit(gpu.temperature_c, "°C"),
+        _power(gpu),
+        state_of(gpu).value,
+    ]
+
+
+def _mig_row(mig: Mig, glyphs: Glyphs) -> list[str]:
+    profile = (mig.name or "MIG").rpartition("MIG ")[2]
+    number = "" if mig.gpu_instance is None else f" #{mig.gpu_instance}"
+    return [f"  └ {profile}{number}", "–", _memory(mig, glyphs), "", "", ""]
+
+
+def _memory(pool: Gpu | Mig, glyphs: Glyphs) -> str:
+    used, total = pool.memory_used_bytes, pool.memory_total_bytes
+    share = used / total if used is not None and total else None
+    figures = "–" if used is None and total is None else f"{gib(used)}/{gib(total)}"
+    return f"{glyphs.bar(share, _BAR_CELLS)} {figures}"
+
+
+def _with_unit(value: int | None, unit: str) -> str:
+    return "–" if value is None else f"{value} {unit}"
+
+
+def _power(gpu: Gpu) -> str:
+    if gpu.power_w is None:
+        return "–"
+    return f"{gpu.power_w:.0f} W" if gpu.power_limit_w is None else f"{gpu.power_w:.0f}/{gpu.power_limit_w:.0f} W"
+
+
+def _holders(view: HostView, glyphs: Glyphs) -> str:
+    rows = [row for entry in view.gpus for row in _holder_rows(entry)]
+    columns = list(_HOLDER_COLUMNS)
+    if not any(holder.cpu_pct is not None for entry in view.gpus for holder in entry.holders):
+        del columns[_CPU_COLUMN]
+        for row in rows:
+            del row[_CPU_COLUMN]
+    return table(columns, rows, width=glyphs.width) if rows else ""
+
+
+def _holder_rows(entry: GpuView) -> list[list[str]]:
+    instances = {mig.uuid: mig.gpu_instance for mig in entry.gpu.migs}
+    rows = [_holder_row(holder, instances.get(holder.mig_uuid or "")) for holder in entry.holders]
+    if entry.unattributed_bytes is not None and entry.unattributed_bytes >= UNATTRIBUTED_FROM:
+        amount = size(entry.unattributed_bytes)
+        rows.append([str(entry.gpu.index), "unattributed", "", "", amount, "", "", "(no process explains it)"])
+    return rows
+
+
+def _holder_row(holder: Holder, instance: int | None) -> list[str]:
+    return [
+        str(holder.gpu_index) if instance is None else f"{holder.gpu_index}#{instance}",
+        _container(holder),
+        str(holder.pid),
+        holder.user or ("–" if holder.uid is None else str(holder.uid)),
+        size(holder.memory_bytes),
+        size(holder.host_memory_bytes),
+        "–" if holder.cpu_pct is None else f"{holder.cpu_pct:.0f} %",
+        holder.command or f"– ({holder.unknown.get('command', 'unknown')})",
+    ]
+
+
+def _container(holder: Holder) -> str:
+    if holder.container_id is None:
+        return "–" if "container_id" in holder.unknown else "(host)"
+    return holder.container_name or holder.container_id[:12]
+
+
+def _problem(view: HostView) -> list[str]:
+    snapshot = view.snapshot
+    if snapshot.problem is None:
+        return []
+    return [f"{snapshot.problem} → {snapshot.hint}" if snapshot.hint else snapshot.problem]
+
+
+def _remarks(gpu: Gpu) -> list[str]:
+    """What a person should know of a GPU beyond the table, a line each."""
+    lines = []
+    if gpu.problem is not None:
+        hint = f" → {_LOST_HINT}" if gpu.status is GpuStatus.LOST else ""
+        lines.append(f"{gpu.problem}{hint}")
+    if gpu.throttle_reasons:
+        reasons = ", ".join(_THROTTLES.get(slug, slug) for slug in gpu.throttle_reasons)
+        lines.append(f"Clocks held down: {reasons}.")
+    lines.extend(_memory_health(gpu))
+    lines.extend(gpu.notes)
+    return [f"GPU {gpu.index}: {line}" for line in lines]
+
+
+def _memory_health(gpu: Gpu) -> list[str]:
+    lines = []
+    if gpu.ecc.volatile_uncorrected:
+        lines.append(f"{gpu.ecc.volatile_uncorrected} uncorrectable memory errors since the driver was loaded.")
+    if gpu.ecc.remap_failed:
+        lines.append("A failing memory row could not be replaced: stop using the GPU and claim warranty.")
+    elif gpu.ecc.remap_pending:
+        lines.append("A failing memory row is replaced at the next reset or restart.")
+    return lines
+
+
+def _wrapped(line: str, glyphs: Glyphs) -> str:
+    return textwrap.fill(line, glyphs.width, subsequent_indent="  ") if glyphs.width else line
+
+
+def _coloured(text: str, view: HostView, glyphs: Glyphs) -> str:
+    """Titles bold and each GPU's state, which ends its line, in its colour."""
+    if not glyphs.colour:
+        return text
+    states = iter([state_of(entry.gpu) for entry in view.gpus])
+    lines = []
+    state = next(states, None)
+    for line in text.split("\n"):
+        if _TITLES.match(line):
+            line = click.style(line, bold=True)
+        elif state is not None and line.endswith(f" {state.value}"):
+            word = click.style(state.value, fg=_COLOURS.get(state), bold=state is GpuState.FAILED)
+            line = line.removesuffix(state.value) + word
+            state = next(states, None)
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def tmux_line(view: HostView, *, colour: bool) -> str:
+    """The line for tmux's ``status-right``: how many GPUs are free, and the worst one.
+
+    tmux reads ``#`` in it as the start of a format; ours are colours, and that of foreign text is doubled.
+    """
+    states = {entry.gpu.index: state_of(entry.gpu) for entry in view.gpus}
+    if not states:
+        return _tmux_coloured(f"no GPU: {view.snapshot.reason or 'unknown'}", GpuState.FAILED, colour=colour)
+    worst = max(view.gpus, key=lambda entry: (states[entry.gpu.index].rank, _share(entry.gpu))).gpu
+    free = sum(state is GpuState.FREE for state in states.values())
+    words = [f"GPU {free}/{len(states)} free", f"{worst.index} {shorten(short_name(worst.name), 12)}"]
+    if view.snapshot.problem is not None:
+        return _tmux_coloured(f"{words[0]} · {view.snapshot.reason}", GpuState.FAILED, colour=colour)
+    figures = states[worst.index].value
+    if worst.utilization_pct is not None:
+        figures += f" {worst.utilization_pct}%"
+    if worst.memory_used_bytes is not None:
+        figures += f" {worst.memory_used_bytes / 2**30:.0f}/{(worst.memory_total_bytes or 0) / 2**30:.0f}G"
+    return _tmux_coloured(f"{words[0]} · {words[1]} {figures}", states[worst.index], colour=colour)
+
+
+def _share(gpu: Gpu) -> float:
+    return gpu.memory_used_bytes / gpu.memory_total_bytes if gpu.memory_used_bytes and gpu.memory_total_bytes else 0.0
+
+
+def _tmux_coloured(text: str, state: GpuState, *, colour: bool) -> str:
+    escaped = text.replace("#", "##")
+    tint = _COLOURS.get(state)
+    return f"#[fg={tint}]{escaped}#[default]" if colour and tint else escaped

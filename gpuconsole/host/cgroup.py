@@ -1,0 +1,72 @@
+"""Which container a process belongs to, by its control group: ``/proc/<pid>/cgroup``.
+
+Engines name a container's group after its id of 64 hex digits; where in the tree, and with what around it, depends on
+engine, cgroup version and cgroup driver:
+
+========================== =========================================================================================
+docker, cgroupfs driver    ``/docker/<id>``, or ``/<--cgroup-parent>/<id>``
+docker, systemd driver     ``/system.slice/docker-<id>.scope``; rootless below ``/user.slice/…/user@1000.service/``
+podman                     ``/machine.slice/libpod-<id>.scope/container``, ``/libpod_parent/libpod-<id>``,
+                           ``/….service/libpod-payload-<id>``; its own helper sits in ``libpod-conmon-<id>.scope``
+kubernetes                 ``/kubepods/…/pod<uid>/<id>``, ``/kubepods.slice/…/cri-containerd-<id>.scope``, ``crio-<id>``
+containerd, nerdctl        ``/<namespace>/<id>``, ``/system.slice/nerdctl-<id>.scope``
+========================== =========================================================================================
+
+A container within a container (an engine of its own, kind) has a path with both. The outermost is the answer: it is
+the one this machine's engine knows and can stop, and what runs inside it can name groups below its own only, so it
+cannot pass itself off as another container.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+_ID = r"[0-9a-f]{64}"
+_SCOPE = re.compile(rf"(?:docker|libpod(?:-payload)?|cri-containerd|crio|nerdctl)-({_ID})(?:\.scope)?")
+_BARE = re.compile(rf"({_ID})")
+_HELPER = re.compile(rf"(?:libpod|crio)-conmon-{_ID}(?:\.scope)?|conmon")
+
+
+def container_ids(cgroup: str) -> tuple[str, ...]:
+    """Ids of the containers around a process, the outermost first; empty outside any.
+
+    Args:
+        cgroup: What ``/proc/<pid>/cgroup`` says.
+    """
+    for path in _paths(cgroup):
+        segments = path.removesuffix(" (deleted)").split("/")
+        if any(_HELPER.fullmatch(segment) for segment in segments):
+            continue  # podman's and cri-o's helper runs beside the container, not in it
+        found = [match[1] for segment in segments if (match := _SCOPE.fullmatch(segment) or _BARE.fullmatch(segment))]
+        if found:
+            return tuple(dict.fromkeys(found))
+    return ()
+
+
+def container_id(cgroup: str) -> str | None:
+    """Id of the container a process belongs to as this machine's engine sees it; None outside any."""
+    return next(iter(container_ids(cgroup)), None)
+
+
+def _paths(cgroup: str) -> list[str]:
+    """The group in each hierarchy: cgroup v2's first, then systemd's own, then v1's controllers as listed.
+
+    On machines with both versions the v2 hierarchy may hold no containers, and v1's controllers do.
+    """
+    ranked: list[tuple[int, str]] = []
+    for line in cgroup.splitlines():
+        _, _, rest = line.partition(":")
+        controllers, colon, path = rest.partition(":")
+        if colon:
+            ranked.append(({"": 0, "name=systemd": 1}.get(controllers, 2), path))
+    return [path for _, path in sorted(ranked, key=lambda entry: entry[0])]
+
+
+def read_container_id(process: Path) -> str | None:
+    """Id of the container that the process with the folder ``process`` below ``/proc`` belongs to.
+
+    Raises:
+        OSError: The process is gone, or the file may not be read.
+    """
+    return container_id((process / "cgroup").read_text(encoding="utf-8", errors="replace"))

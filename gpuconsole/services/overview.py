@@ -1,0 +1,38 @@
+"""The GPUs of this machine and who holds them: what ``status`` prints and the console's strip shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from gpuconsole.host.holders import HolderTable
+
+if TYPE_CHECKING:
+    from gpuconsole.host.model import HostView
+    from gpuconsole.services.session import Session
+
+
+class Overview:
+    """Looks at the GPUs again and again; from the second look on it knows the CPU use of their holders."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._holders = HolderTable()
+
+    def look(self, *, details: bool = False, names: Mapping[str, str] | None = None) -> HostView:
+        """Every GPU and its holders now; no driver and no GPU are a view whose snapshot has a ``problem``.
+
+        Args:
+            details: Also take the readings anew that are slow or seldom change.
+            names: Container names by full id, as far as the caller knows them.
+        """
+        return self._holders.view(self._session.gpus.snapshot(details=details), names=names)
+
+    def look_at_holders(self, view: HostView, *, names: Mapping[str, str] | None = None) -> HostView:
+        """``view`` with its holders looked up anew, the GPUs as they were."""
+        return self._holders.view(view.snapshot, names=names)
+
+
+def overview(session: Session, *, details: bool = False, names: Mapping[str, str] | None = None) -> HostView:
+    """A single look; see :meth:`Overview.look`."""
+    return Overview(session).look(details=details, names=names)
