@@ -1,0 +1,62 @@
+"""Runs: told as they change, remembered when they end, never confused between namesakes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gpuconsole.services.runs import Run, RunKind, Runs, RunState
+
+
+def test_a_run_is_told_at_every_step_and_remembered_at_its_end(tmp_path: Path) -> None:
+    told: list[tuple[Run, ...]] = []
+    runs = Runs(path=tmp_path / "r.db", on_change=told.append)
+    run = runs.begin(RunKind.CHECK, "train", "id-1", "shipping")
+    runs.advance(run, "numerics", 0.5)
+    runs.end(run, RunState.OK, "fit for training", '{"checks": []}')
+    assert [(step[0].state, step[0].headline, step[0].progress) for step in told] == [
+        (RunState.RUNNING, "shipping", None),
+        (RunState.RUNNING, "numerics", 0.5),
+        (RunState.OK, "fit for training", None),
+    ]
+    runs.close()
+    (kept,) = Runs(path=tmp_path / "r.db").all()
+    assert (kept.id, kept.subject, kept.state, kept.document) == (run, "train", RunState.OK, '{"checks": []}')
+    assert kept.ended_at is not None
+
+
+def test_a_verdict_belongs_to_the_container_not_to_its_name(tmp_path: Path) -> None:
+    runs = Runs(path=tmp_path / "r.db")
+    runs.end(runs.begin(RunKind.CHECK, "train", "old"), RunState.FAILED, "no shm")
+    assert runs.last("new", RunKind.CHECK) is None
+    found = runs.last("old", RunKind.CHECK)
+    assert found is not None
+    assert found.headline == "no shm"
+    running = runs.begin(RunKind.CHECK, "train", "old")
+    assert runs.last("old", RunKind.CHECK) == found
+    assert runs.all()[0].id == running
+
+
+def test_one_that_was_cut_off_is_not_remembered_as_anything(tmp_path: Path) -> None:
+    runs = Runs(path=tmp_path / "r.db")
+    runs.begin(RunKind.PULL, "image", "x")
+    runs.close()
+    assert Runs(path=tmp_path / "r.db").all() == ()
+
+
+def test_without_a_place_to_write_runs_live_as_long_as_the_program(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    runs = Runs(path=tmp_path / "file" / "r.db")
+    assert runs.problem is not None
+    runs.end(runs.begin(RunKind.CHECK, "train", "id"), RunState.OK, "fit")
+    assert runs.all()[0].headline == "fit"
+
+
+def test_only_so_many_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpuconsole.services.runs.KEPT", 3)
+    runs = Runs(path=tmp_path / "r.db")
+    for number in range(6):
+        runs.end(runs.begin(RunKind.CHECK, f"c{number}", "id"), RunState.OK, "fit")
+    runs.close()
+    assert [run.subject for run in Runs(path=tmp_path / "r.db").all()] == ["c5", "c4", "c3"]
