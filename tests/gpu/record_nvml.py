@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 try:
     import pynvml
 
-    from tests.rig.nvml import dialogue
+    from tests.rig.nvml import dialogue, lists
     from tests.rig.nvml.ask import Library
     from tests.rig.nvml.calls import OF_DEVICE, SYSTEM
 except ImportError as error:
@@ -51,7 +51,7 @@ sys.stdin.read()
 UUID = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
 
 
-class Stand_ins:  # noqa: N801 - two words
+class StandIns:
     """Replaces what names this one machine by stand-ins of the same form."""
 
     def __init__(self, pids: dict[int, str]) -> None:
@@ -94,16 +94,16 @@ def state_of(library: Library, *, timed: bool) -> dict[str, Any]:
         "system": library.ask_all(SYSTEM, timed=timed),
         "device": library.ask_all(OF_DEVICE, device, timed=timed),
         "handles": dialogue.handles(library, device, uuid.value.decode(), identity.busId),
-        "processes": dialogue.processes(library, device),
-        "process details": {str(mode): dialogue.detail_list(library, device, mode) for mode in range(5)},
-        "process utilization": dialogue.utilization(library, device),
-        "field values": dialogue.field_values(library, device),
-        "samples": dialogue.samples(library, device),
-        "clocks": dialogue.clock_lists(library, device),
-        "retired pages": dialogue.retired_pages(library, device),
+        "processes": lists.processes(library, device),
+        "process details": {str(mode): lists.detail_list(library, device, mode) for mode in range(5)},
+        "process utilization": lists.utilization(library, device),
+        "field values": lists.field_values(library, device),
+        "samples": lists.samples(library, device),
+        "clocks": lists.clock_lists(library, device),
+        "retired pages": lists.retired_pages(library, device),
         "affinity": dialogue.affinity(library, device),
         "mig": dialogue.mig_handles(library, device),
-        "accounting": dialogue.accounting(library, device),
+        "accounting": lists.accounting(library, device),
         "events": dialogue.events(library, device),
         "null handle in a forked child": dialogue.in_forked_child(library),
     }
@@ -118,8 +118,8 @@ def costs(library: Library) -> dict[str, float]:
     rest: dict[str, Callable[[], Any]] = {
         "nvmlDeviceGetHandleByIndex_v2": lambda: library.device(0),
         "nvmlDeviceGetComputeRunningProcesses_v3 (size and list)": pynvml_processes,
-        "nvmlDeviceGetFieldValues (all)": lambda: dialogue.field_values(library, device),
-        "nvmlDeviceGetProcessUtilization": lambda: dialogue.utilization(library, device),
+        "nvmlDeviceGetFieldValues (all)": lambda: lists.field_values(library, device),
+        "nvmlDeviceGetProcessUtilization": lambda: lists.utilization(library, device),
     }
     for name, question in rest.items():
         start = time.perf_counter()
@@ -202,31 +202,33 @@ def record(library: Library, only: str | None, story: dict[str, Any]) -> dict[st
     recorded: dict[str, Any] = {"states": {}}
     pids: dict[int, str] = {}
     if only != "busy":
-        recorded["states"]["idle"] = Stand_ins(pids).of(state_of(library, timed=True))
+        recorded["states"]["idle"] = StandIns(pids).of(state_of(library, timed=True))
         recorded["microseconds"] = costs(library)
     if only is None:
         with load_of(3, "work") as worker, load_of(1, "hold") as holder:
             pids |= {worker: "P1", holder: "P2"}
             time.sleep(6)
-            recorded["states"]["busy"] = Stand_ins(pids).of(state_of(library, timed=True))
+            recorded["states"]["busy"] = StandIns(pids).of(state_of(library, timed=True))
             recorded["microseconds busy"] = costs(library)
             recorded["process name"] = dialogue.process_name(library, worker)
-        recorded["after the load"] = [after_exit(library, pids) for _ in range(3) if not time.sleep(0.5)]
+        recorded["after the load"] = [after_exit(library, pids) for _ in range(3)]
     elif only == "busy":
-        recorded["states"]["busy"] = Stand_ins(pids).of(state_of(library, timed=True))
+        recorded["states"]["busy"] = StandIns(pids).of(state_of(library, timed=True))
         recorded["microseconds busy"] = costs(library)
     library.call("nvmlShutdown")
-    head = {"nvidia_ml_py": _binding_version(), "before and after init": story, "error texts": dialogue.error_texts(library)}
+    words = dialogue.error_texts(library)
+    head = {"nvidia_ml_py": _binding_version(), "before and after init": story, "error texts": words}
     return {**head, "python types": forms(), "functions": exported(library), **recorded}
 
 
 def after_exit(library: Library, pids: dict[int, str]) -> Any:
-    """The process list and the memory once the load has been killed."""
+    """The process list and the memory half a second after the load was killed, or after the last time."""
+    time.sleep(0.5)
     _, device = library.device(0)
-    listed = dialogue.processes(library, device)["nvmlDeviceGetComputeRunningProcesses_v3"]
+    listed = lists.processes(library, device)["nvmlDeviceGetComputeRunningProcesses_v3"]
     memory = pynvml.c_nvmlMemory_v2_t(version=0x2000028)
     library.call("nvmlDeviceGetMemoryInfo_v2", device, ctypes.byref(memory))
-    return Stand_ins(pids).of({"size": listed["size"], "used": memory.used})
+    return StandIns(pids).of({"size": listed["size"], "used": memory.used})
 
 
 def _binding_version() -> str:
@@ -259,7 +261,10 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         library = Library(ctypes.CDLL("libnvidia-ml.so.1"))
     except OSError:
-        print("record_nvml: there is no libnvidia-ml.so.1 here, so no NVIDIA driver to record.", file=sys.stderr)
+        print(
+            "record_nvml: no libnvidia-ml.so.1 can be loaded here, so there is no NVIDIA driver to record.",
+            file=sys.stderr,
+        )
         return 3
     story = dialogue.before_and_after(library)
     code = library.call("nvmlInit_v2")

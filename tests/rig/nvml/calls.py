@@ -103,13 +103,15 @@ THRESHOLDS = {
 POLICIES = {"power": 0, "thermal": 1, "sync": 2, "board": 3, "utilization": 4, "reliability": 5, "app": 10, "base": 11}
 TELLTALE_LINKS = {"link 0": 0, "link 17": 17, "link 18": 18, "link 36": 36}
 
+BRANCH = pynvml.c_nvmlSystemDriverBranchInfo_v1_t
+
 SYSTEM: tuple[Call, ...] = (
     Call("nvmlSystemGetDriverVersion", (Text("version", 80),)),
     Call("nvmlSystemGetDriverVersion", (Text("version", 3),), "buffer of 3"),
     Call("nvmlSystemGetNVMLVersion", (Text("version", 80),)),
     Call("nvmlSystemGetCudaDriverVersion", (Out("version", I32),)),
     Call("nvmlSystemGetCudaDriverVersion_v2", (Out("version", I32),)),
-    Call("nvmlSystemGetDriverBranch", (Struct(pynvml.c_nvmlSystemDriverBranchInfo_v1_t, (("version", 0x1000054),)), Value(U32(80)))),
+    Call("nvmlSystemGetDriverBranch", (Struct(BRANCH, (("version", 0x1000054),)), Value(U32(80)))),
     Call("nvmlDeviceGetCount", (Out("count"),)),
     Call("nvmlDeviceGetCount_v2", (Out("count"),)),
     Call("nvmlUnitGetCount", (Out("count"),)),
