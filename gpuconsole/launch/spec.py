@@ -129,13 +129,11 @@ class SpecInvalid(ConsoleError):
 
     def __init__(self, problems: Sequence[FieldProblem]) -> None:
         self.problems = tuple(problems)
-        told = "; ".join(f"{problem.field}: {problem.message}" for problem in self.problems)
-        count = len(self.problems)
+        told = [f"{problem.field}: {problem.message}." for problem in self.problems]
+        several = len(told) > 1
         super().__init__(
-            f"{told}." if count == 1 else f"{count} options cannot be used: {told}.",
-            hint="Correct it and launch again; 'gpuconsole launch --help' shows every form."
-            if count == 1
-            else "Correct them and launch again; 'gpuconsole launch --help' shows every form.",
+            "\n  ".join([f"{len(told)} options cannot be used:", *told]) if several else told[0],
+            hint=f"Correct {'them' if several else 'it'} and launch again; 'gpuconsole launch --help' shows every form.",
         )
 
     @property

@@ -1,0 +1,195 @@
+"""``gpuconsole launch``: options in, a running container out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gpuconsole.cli.context import Settings, pass_settings
+from gpuconsole.cli.output import data, json_document, talk
+from gpuconsole.core.errors import ExitCode
+
+if TYPE_CHECKING:
+    from gpuconsole.launch.spec import LaunchSpec
+    from gpuconsole.services.cancelling import Cancellation
+    from gpuconsole.services.launching import Launched
+    from gpuconsole.services.session import Session
+
+_EPILOG = """\b
+Examples:
+  gpuconsole launch pytorch/pytorch:2.9.0-cuda12.8-cudnn9-runtime
+  gpuconsole launch IMAGE --gpus 2 -v .:/workspace -- torchrun --standalone --nproc-per-node 2 train.py
+  gpuconsole launch IMAGE --gpus device=0,2 -v ~/data:/data:ro -v runs:/runs -p 8888:8888
+  gpuconsole launch IMAGE --rm --wait -- python -c 'import torch; print(torch.__version__)'
+  gpuconsole launch IMAGE --gpus all --dry-run
+\b
+--gpus as docker has it: a number is a count, the freest of them; device=0,2 names indices
+or UUIDs; all, none, auto (one). Containers get them by UUID, whatever was written.
+A port is on 127.0.0.1 unless an address is written. /dev/shm gets 8 GiB, half of the
+memory at most, since the engine's own 64 MiB kill DataLoader workers and NCCL.
+Ctrl+c up to the first second after the start leaves nothing behind; later, and while
+--wait follows it, the container goes on."""
+
+
+class _LaunchCommand(click.Command):
+    """Takes everything after ``--`` as the command for the container, and nothing before it."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments."""
+        words: list[str] = []
+        if "--" in args:
+            cut = args.index("--")
+            args, words = args[:cut], args[cut + 1 :]
+        ctx.meta["command"] = tuple(words)
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            told = f"{error.format_message()} Options of the command that runs in the container go after --."
+            raise click.UsageError(told, ctx) from error
+        except click.UsageError as error:
+            if "unexpected extra argument" not in error.message:
+                raise
+            told = f"{error.message} Write -- between IMAGE with its options and the command to run in it."
+            raise click.UsageError(told, ctx) from error
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """The usage line's parts."""
+        return [*super().collect_usage_pieces(ctx), "[-- COMMAND …]"]
+
+
+def _options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that describe the container, in the order of ``--help``."""
+    many: dict[str, Any] = {"multiple": True}
+    for option in reversed(
+        (
+            click.option("--gpus", metavar="GPUS", help="N, device=0,2, device=GPU-…, all, auto or none."),
+            click.option("--name", metavar="NAME", help="Its name; made from the image's unless given."),
+            click.option("-v", "--volume", metavar="HOST:CONTAINER[:ro]", help="A folder or named volume.", **many),
+            click.option("-p", "--publish", metavar="[[IP:]HOST:]CONTAINER[/PROTO]", help="A port.", **many),
+            click.option("-e", "--env", metavar="NAME[=VALUE]", help="A variable; alone, from this shell.", **many),
+            click.option("--env-file", metavar="FILE", help="Variables from a file, a line each.", **many),
+            click.option("-w", "--workdir", metavar="PATH", help="Where its command starts."),
+            click.option("-u", "--user", metavar="image|me|UID:GID", default="image", help="Who runs it."),
+            click.option("--entrypoint", metavar="PROGRAM", help="In place of the image's; '' for none."),
+            click.option("--shm-size", metavar="SIZE", help="Size of /dev/shm."),
+            click.option("--ipc", metavar="MODE", help="private, host, shareable or container:NAME."),
+            click.option("--memory", metavar="SIZE", help="Limit of its memory."),
+            click.option("--cpus", metavar="N", help="Limit in cores."),
+            click.option("--ulimit", metavar="NAME=SOFT[:HARD]", help="A resource limit.", **many),
+            click.option("--network", metavar="NAME", help="Network; bridge, host, none or a name."),
+            click.option("--hostname", metavar="NAME", help="What it calls itself."),
+            click.option("--restart", metavar="POLICY", help="no, on-failure[:N], unless-stopped or always."),
+            click.option("--label", metavar="KEY=VALUE", help="A label.", **many),
+            click.option("--init/--no-init", default=True, help="A small init that reaps processes (default)."),
+            click.option("-i", "--interactive", is_flag=True, help="Terminal and input, also with a command."),
+            click.option("-t", "--tty", is_flag=True, help="The same as -i; both are always given together."),
+            click.option("--rm", "auto_remove", is_flag=True, help="Remove it when it ends."),
+            click.option("--pull", metavar="missing|never|always", default="missing", help="When to pull."),
+            click.option("--gpu-path", metavar="cdi|hook|runtime", help="The way GPUs take into it."),
+            click.option("--force", metavar="RULE", help="Lift a refusal: engine-not-local.", **many),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+@click.command(cls=_LaunchCommand, epilog=_EPILOG, options_metavar="[OPTIONS]")
+@click.argument("image", metavar="IMAGE")
+@_options
+@click.option("-d", "--detach", is_flag=True, help="In the background, as it always is without --wait.")
+@click.option("--wait", is_flag=True, help="Follow its output and return its exit code.")
+@click.option("--dry-run", is_flag=True, help="Print the docker run line and change nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
+@pass_settings
+@click.pass_context
+def launch(
+    ctx: click.Context, settings: Settings, /, *, detach: bool, wait: bool, dry_run: bool, as_json: bool, **given: Any
+) -> int:
+    """Start a container from IMAGE with the chosen GPUs and volumes; its name is printed.
+
+    Without a COMMAND the image's own runs, with a terminal, so that a shell stays to be attached to.
+    """
+    if detach and wait:
+        raise click.UsageError("--detach and --wait exclude each other.")
+    if not dry_run:
+        settings.may_change("launch a container")
+    session = settings.session()
+    spec = _spec(session, given, command=ctx.meta["command"])
+    if dry_run:
+        return _dry_run(session, spec, foreground=wait, as_json=as_json)
+    return _launch(session, spec, wait=wait, as_json=as_json)
+
+
+def _spec(session: Session, given: dict[str, Any], *, command: tuple[str, ...]) -> LaunchSpec:
+    from gpuconsole.launch.fields import Surroundings
+    from gpuconsole.launch.options import LaunchOptions, read_options
+
+    options = LaunchOptions(
+        image=given["image"],
+        command=command,
+        entrypoint=given["entrypoint"],
+        name=given["name"],
+        gpus=given["gpus"],
+        gpu_path=given["gpu_path"],
+        volumes=given["volume"],
+        ports=given["publish"],
+        environment=given["env"],
+        env_files=given["env_file"],
+        labels=given["label"],
+        working_dir=given["workdir"],
+        user=given["user"],
+        hostname=given["hostname"],
+        shm_size=given["shm_size"],
+        ipc=given["ipc"],
+        network=given["network"],
+        memory=given["memory"],
+        cpus=given["cpus"],
+        ulimits=given["ulimit"],
+        restart=given["restart"],
+        auto_remove=given["auto_remove"],
+        init=given["init"],
+        interactive=True if given["interactive"] or given["tty"] else None,
+        pull=given["pull"],
+        force=given["force"],
+    )
+    return read_options(options, Surroundings.current(engine_is_local=session.endpoint.local))
+
+
+def _dry_run(session: Session, spec: LaunchSpec, *, foreground: bool, as_json: bool) -> int:
+    from gpuconsole.cli.launch_talk import tell_plan
+    from gpuconsole.services.planning import plan_launch
+
+    plan = plan_launch(session, spec)
+    tell_plan(plan)
+    run = plan.docker_run(foreground=foreground)
+    if run.client:
+        talk(f"The line needs a docker client {run.client} or newer, which knows CDI devices.")
+    talk("Nothing was made. gpuconsole's own labels, which say who launched a container, are not in the line.")
+    if as_json:
+        json_document("launch", container=None, command=str(run))
+    else:
+        data(str(run))
+    return ExitCode.OK
+
+
+def _launch(session: Session, spec: LaunchSpec, *, wait: bool, as_json: bool) -> int:
+    from gpuconsole.cli.interrupts import left_at_once, run_interruptible
+    from gpuconsole.cli.launch_talk import LaunchTalk, Passing
+    from gpuconsole.services import launching
+
+    told = LaunchTalk(as_json=as_json)
+    passing = Passing(to_stderr=as_json) if wait else None
+
+    def work(cancel: Cancellation) -> Launched:
+        return launching.launch(session, spec, told.step, cancel=cancel, on_output=passing)
+
+    launched = run_interruptible(
+        work,
+        tell=told.interrupted,
+        left=lambda: left_at_once(told.what_is_left, hint="See what there is by 'gpuconsole ps'."),
+    )
+    if passing is not None:
+        passing.finish()
+    return told.result(launched, followed=wait)

@@ -1,0 +1,195 @@
+"""What ``launch`` says: its steps and reasons on stderr, the container on stdout."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+from gpuconsole.cli.output import data, json_document, talk
+from gpuconsole.core.errors import ExitCode
+from gpuconsole.core.text import plain_line
+from gpuconsole.engine.model import Container
+from gpuconsole.services.endings import describe_ending, describe_exit
+from gpuconsole.services.following import Ending
+from gpuconsole.services.launching import Launched, LaunchStep, Phase
+from gpuconsole.services.logtext import LineCleaner
+from gpuconsole.services.planning import LaunchPlan
+from gpuconsole.services.pulling import PullState
+
+_PULL_LINE_S = 5.0
+"""Seconds between two lines about a pull."""
+
+
+def tell_plan(plan: LaunchPlan) -> None:
+    """Which GPUs it gets, by which way, and what may not be meant."""
+    for reason in plan.reasons:
+        talk(reason)
+    for note in plan.notes:
+        talk(f"Note: {note}")
+
+
+class LaunchTalk:
+    """Tells how a launch goes on."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self._as_json = as_json
+        self._phase = Phase.PLAN
+        self._plan: LaunchPlan | None = None
+        self._pull_told_at: float | None = None
+
+    def step(self, step: LaunchStep) -> None:
+        """Tell of a step."""
+        if step.plan is not None:
+            if self._plan is not None:
+                talk("While the image was pulled the GPUs changed:")
+            self._plan = step.plan
+            tell_plan(step.plan)
+        if step.pull is not None:
+            self._tell_pull(step.pull)
+        if step.phase is Phase.CREATE and self._pull_told_at is not None:
+            talk("The image is here.")
+        self._phase = step.phase
+
+    def _tell_pull(self, state: PullState) -> None:
+        now = time.monotonic()
+        if self._pull_told_at is None:
+            talk(f"Pulling {state.reference} …")
+        elif now - self._pull_told_at < _PULL_LINE_S:
+            return
+        else:
+            talk(f"  {plain_line(str(state))}")
+        self._pull_told_at = now
+
+    def interrupted(self) -> None:
+        """Tell that a signal was seen."""
+        if self._phase is not Phase.FOLLOW:
+            talk("Interrupted: taking back what was begun. Again to leave at once.")
+
+    @property
+    def what_is_left(self) -> str:
+        """What may remain when the work is not waited for."""
+        if self._phase in (Phase.PLAN, Phase.IMAGE) or self._plan is None:
+            return "nothing was launched"
+        if self._phase is Phase.FOLLOW:
+            return f"{self._plan.name} goes on"
+        return f"the engine did not answer, and a container {self._plan.name} may be there"
+
+    def result(self, launched: Launched, *, followed: bool) -> int:
+        """Print the container, tell how to go on, and give the exit code."""
+        if self._as_json:
+            command = launched.plan.docker_run(foreground=followed, hide_values=True)
+            json_document("launch", container=_document(launched), command=str(command))
+        elif not followed:
+            data(launched.name)
+        if followed:
+            return _tell_end(launched)
+        if launched.ending is not None:
+            return _tell_ended_at_once(launched, launched.ending)
+        _tell_running(launched)
+        return ExitCode.OK
+
+
+def _tell_running(launched: Launched) -> None:
+    name = launched.name
+    talk(f"{name} runs.")
+    for port in launched.container.ports if launched.container else ():
+        if port.host_port:
+            host = f"[{port.host_ip}]" if ":" in port.host_ip else port.host_ip
+            talk(f"  {host}:{port.host_port} leads to its port {port.container_port}/{port.protocol}")
+    join = "attach" if launched.plan.request.tty else "shell"
+    talk(f"  gpuconsole {join} {name} · gpuconsole logs -f {name} · gpuconsole check {name} · gpuconsole stop {name}")
+
+
+def _tell_ended_at_once(launched: Launched, ending: Ending) -> int:
+    """A container that is over already: fine when it ended well, since a command may be short."""
+    talk(f"{launched.name} has ended already, {_ending_words(ending)}.")
+    if ending.last_lines:
+        talk("Its last lines:")
+        for line in ending.last_lines:
+            talk(f"  | {line}")
+    elif ending.container is None:
+        talk("  It was removed on its end (--rm) with its output; --wait shows the output.")
+    if not launched.plan.request.command and ending.exit_code == 0:
+        talk("  → Give it a command after --, or a terminal by -i: its own command had nothing to wait for.")
+    elif ending.exit_code and ending.container is not None:
+        talk(f"  → It is kept: 'gpuconsole logs {launched.name}', 'gpuconsole rm {launched.name}'.")
+    return ExitCode.OK if ending.exit_code == 0 else ExitCode.FAILED
+
+
+def _tell_end(launched: Launched) -> int:
+    """A container that was followed: its exit code is ours."""
+    ending = launched.ending
+    code = None if ending is None else ending.exit_code
+    if ending is None or code is None:
+        talk(f"{launched.name} has ended, and the engine no longer knows its exit code.")
+        return ExitCode.FAILED
+    if code != 0:
+        talk(f"{launched.name} has ended, {_ending_words(ending)}.")
+    return code
+
+
+def _ending_words(ending: Ending) -> str:
+    words = describe_ending(ending.container) if ending.container is not None else None
+    if words is not None:
+        return words
+    return "exit code unknown" if ending.exit_code is None else describe_exit(ending.exit_code)
+
+
+def _document(launched: Launched) -> dict[str, Any]:
+    """The container as JSON; its environment is not in it, since that may hold secrets."""
+    plan, container, ending = launched.plan, launched.container, launched.ending
+    return {
+        "id": launched.id,
+        "name": launched.name,
+        "image": plan.request.image,
+        "image_id": container.image_id if container else None,
+        "state": container.state.value if container else "removed",
+        "exit_code": ending.exit_code if ending else None,
+        "gpus": [
+            {"index": unit.index, "uuid": unit.uuid, "name": unit.mig.name if unit.mig else unit.gpu.name}
+            for unit in plan.choice.units
+        ],
+        "gpu_path": plan.request.gpu_path.value,
+        "ports": _ports(container),
+        "shm_bytes": plan.request.shm_bytes,
+        "last_lines": list(ending.last_lines) if ending else [],
+        "notes": list(plan.notes),
+    }
+
+
+def _ports(container: Container | None) -> list[dict[str, Any]]:
+    return [
+        {
+            "container_port": port.container_port,
+            "protocol": port.protocol,
+            "host_ip": port.host_ip,
+            "host_port": port.host_port,
+        }
+        for port in (container.ports if container else ())
+        if port.host_port
+    ]
+
+
+class Passing:
+    """Passes a container's output on, harmless: its stdout to ours, its stderr to ours."""
+
+    def __init__(self, *, to_stderr: bool) -> None:
+        self._streams = {"stdout": sys.stderr if to_stderr else sys.stdout, "stderr": sys.stderr}
+        self._cleaners: dict[str, LineCleaner] = {}
+
+    def __call__(self, channel: str, output: bytes) -> None:
+        """Pass on what was written to ``channel``."""
+        cleaner = self._cleaners.setdefault(channel, LineCleaner())
+        self._write(channel, cleaner.feed(output))
+
+    def finish(self) -> None:
+        """Write the line that was not ended."""
+        for channel, cleaner in self._cleaners.items():
+            self._write(channel, cleaner.finish())
+
+    def _write(self, channel: str, lines: list[str]) -> None:
+        stream = self._streams.get(channel, sys.stdout)
+        for line in lines:
+            stream.write(line)
+        stream.flush()

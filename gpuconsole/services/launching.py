@@ -1,0 +1,208 @@
+"""Launching a container: image, create, start, first second; whatever fails or is interrupted leaves nothing behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from gpuconsole.core.errors import Conflict, ConsoleError, NotFound
+from gpuconsole.engine.model import Container
+from gpuconsole.engine.protocol import Engine, InteractiveProcess
+from gpuconsole.launch.request import name_for
+from gpuconsole.launch.spec import LaunchSpec
+from gpuconsole.services.cancelling import Cancellation, Cancelled
+from gpuconsole.services.following import Ending, exit_code_from_events, first_second, follow, now
+from gpuconsole.services.obstacles import refuse_taken_name, refuse_taken_ports
+from gpuconsole.services.planning import LaunchPlan, chosen_freely, plan_launch, renamed
+from gpuconsole.services.pulling import PullState, ensure_image
+from gpuconsole.services.session import Session
+
+_NAME_TRIES = 5
+_NO_KEYS = ""
+
+
+class Phase(StrEnum):
+    """The steps of a launch, in their order."""
+
+    PLAN = "plan"
+    IMAGE = "image"
+    CREATE = "create"
+    START = "start"
+    WATCH = "watch"
+    FOLLOW = "follow"
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchStep:
+    """A step was reached, or got further."""
+
+    phase: Phase
+    plan: LaunchPlan | None = None
+    """What is about to be done, with the first step of a plan and of a plan made anew."""
+    pull: PullState | None = None
+    """How far the pull is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """A container that was started."""
+
+    id: str
+    plan: LaunchPlan
+    container: Container | None
+    """As the engine described it last; None when it has ended and was removed."""
+    ending: Ending | None = None
+    """How it ended, when it did so at once or was followed."""
+
+    @property
+    def name(self) -> str:
+        """The container's name."""
+        return self.plan.name
+
+
+OnStep = Callable[[LaunchStep], None]
+OnOutput = Callable[[str, bytes], None]
+
+
+def launch(
+    session: Session,
+    spec: LaunchSpec,
+    on_step: OnStep,
+    *,
+    cancel: Cancellation | None = None,
+    on_output: OnOutput | None = None,
+) -> Launched:
+    """Launch what ``spec`` says and tell how it stands after its first second, or after its end.
+
+    Args:
+        session: Whose GPUs and engine.
+        spec: What was asked for.
+        on_step: Called as it goes on.
+        cancel: Stops it between two steps. Up to the first second nothing is left of it; then it goes on.
+        on_output: Follow the container to its end, with its output to this function.
+
+    Raises:
+        Conflict: Its name or a port of it is taken.
+        NotFound: Its image does not exist.
+        GpuNotFound: Its GPUs do not exist, or cannot be given.
+        Cancelled: ``cancel`` was used; the message says what became of it.
+        ConsoleError: The engine refused or failed; nothing is left behind, or the message says what.
+    """
+    cancel = cancel or Cancellation()
+    plan = plan_launch(session, spec)
+    on_step(LaunchStep(Phase.PLAN, plan=plan))
+    _go_on(cancel, "before anything was made")
+    engine = session.engine
+    # Before a pull of many gigabytes, not after it.
+    refuse_taken_name(engine, spec.name)
+    refuse_taken_ports(engine, plan)
+    _, pulled = ensure_image(
+        engine,
+        spec.image,
+        policy=spec.pull,
+        cancel=cancel,
+        on_pull=lambda state: on_step(LaunchStep(Phase.IMAGE, pull=state)),
+    )
+    if pulled and chosen_freely(spec):
+        # A pull takes minutes, in which the GPUs that were free may have been taken.
+        plan = _plan_again(session, plan, on_step)
+    _go_on(cancel, "before anything was made")
+    container_id, plan = _create(engine, plan, on_step)
+    return _run(engine, container_id, plan, on_step, cancel=cancel, on_output=on_output)
+
+
+def _plan_again(session: Session, plan: LaunchPlan, on_step: OnStep) -> LaunchPlan:
+    again = plan_launch(session, plan.spec, name=plan.name)
+    if again.choice.uuids != plan.choice.uuids:
+        on_step(LaunchStep(Phase.PLAN, plan=again))
+    return again
+
+
+def _go_on(cancel: Cancellation, when: str) -> None:
+    if cancel.requested:
+        raise Cancelled(f"Interrupted {when}: nothing was launched.")
+
+
+def _create(engine: Engine, plan: LaunchPlan, on_step: OnStep) -> tuple[str, LaunchPlan]:
+    """Make the container; a name of ours that is taken is made anew."""
+    on_step(LaunchStep(Phase.CREATE))
+    for attempt in range(_NAME_TRIES):
+        try:
+            return engine.create(plan.request), plan
+        except Conflict:
+            if plan.spec.name is not None or attempt == _NAME_TRIES - 1:
+                raise
+            plan = renamed(plan, name_for(plan.spec))
+    raise AssertionError("the loop returns or raises")
+
+
+def _run(
+    engine: Engine,
+    container_id: str,
+    plan: LaunchPlan,
+    on_step: OnStep,
+    *,
+    cancel: Cancellation,
+    on_output: OnOutput | None,
+) -> Launched:
+    """Start the container that was made, and watch or follow it."""
+    process: InteractiveProcess | None = None
+    started_at = now()
+    try:
+        _go_on(cancel, "after the container was made")
+        if on_output is not None:
+            # Joined before the start, so that the first line is not lost, nor all of a short run with --rm.
+            process = engine.attach(container_id, size=None, detach_keys=_NO_KEYS)
+        on_step(LaunchStep(Phase.START))
+        engine.start(container_id)
+        _go_on(cancel, "just after the start")
+        if process is None or on_output is None:
+            on_step(LaunchStep(Phase.WATCH))
+            ending = first_second(engine, container_id, started_at=started_at)
+            _go_on(cancel, "just after the start")
+            return _settled(engine, container_id, plan, ending, started_at=started_at)
+    except BaseException as error:
+        if process is not None:
+            process.close()
+        _undo(engine, container_id, plan, error)
+        if isinstance(error, Conflict):
+            refuse_taken_ports(engine, plan)
+        raise
+    on_step(LaunchStep(Phase.FOLLOW))
+    ending = follow(
+        engine,
+        container_id,
+        process,
+        name=plan.name,
+        started_at=started_at,
+        on_output=on_output,
+        cancel=cancel,
+    )
+    return Launched(container_id, plan, ending.container, ending)
+
+
+def _settled(
+    engine: Engine, container_id: str, plan: LaunchPlan, ending: Ending | None, *, started_at: float
+) -> Launched:
+    if ending is not None:
+        return Launched(container_id, plan, ending.container, ending)
+    try:
+        return Launched(container_id, plan, engine.container(container_id))
+    except NotFound:  # it ended just now, and was removed on its end
+        code = exit_code_from_events(engine, container_id, since=started_at)
+        return Launched(container_id, plan, None, Ending(code))
+
+
+def _undo(engine: Engine, container_id: str, plan: LaunchPlan, error: BaseException) -> None:
+    """Remove the container that will not be used; what cannot be removed is said with the error."""
+    try:
+        engine.remove(container_id, force=True, volumes=True)
+    except NotFound:
+        return
+    except ConsoleError as failure:
+        left = f"The container {plan.name} is left behind: {failure.message}"
+        remedy = f"Remove it by 'gpuconsole rm --force {plan.name}' when the engine answers again."
+        if isinstance(error, ConsoleError):
+            raise type(error)(f"{error.message} {left}", hint=remedy, detail=error.detail) from error
+        raise ConsoleError(left, hint=remedy) from error

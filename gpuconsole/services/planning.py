@@ -1,0 +1,109 @@
+"""What a launch would do, decided from the spec, the engine and this machine's GPUs; nothing is changed by it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from gpuconsole.core.errors import GpuNotFound, Refused
+from gpuconsole.engine.model import CreateRequest, EngineInfo, GpuPath
+from gpuconsole.host.cdi import DEFAULT_DIRS
+from gpuconsole.host.facts import launch_facts
+from gpuconsole.launch.gpupath import GpuRoute, choose_gpu_path
+from gpuconsole.launch.gpus import GpuChoice, choose_gpus
+from gpuconsole.launch.render import DockerRun, render
+from gpuconsole.launch.request import build_request, name_for
+from gpuconsole.launch.spec import Force, GpuWish, GpuWishKind, LaunchSpec
+from gpuconsole.services.session import Session
+
+_NOT_LOCAL = "The engine at {endpoint} is not on this machine, and GPUs are chosen from this machine's"
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchPlan:
+    """A launch, decided."""
+
+    spec: LaunchSpec
+    request: CreateRequest
+    info: EngineInfo
+    choice: GpuChoice
+    route: GpuRoute
+    """Of the path ``none`` without GPUs."""
+    notes: tuple[str, ...] = ()
+    """Sentences about what may not be meant."""
+
+    @property
+    def name(self) -> str:
+        """The container's name."""
+        return self.request.name or ""
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Which GPUs and which way, and why; empty without GPUs."""
+        return tuple(reason for reason in (self.choice.reason, self.route.reason) if reason)
+
+    def docker_run(self, *, foreground: bool = False, hide_values: bool = False) -> DockerRun:
+        """The ``docker run`` that does the same."""
+        return render(self.request, self.spec, foreground=foreground, hide_values=hide_values)
+
+
+def plan_launch(session: Session, spec: LaunchSpec, *, name: str | None = None) -> LaunchPlan:
+    """Decide which GPUs ``spec`` gets, by which way, under which name.
+
+    Args:
+        session: Whose GPUs and engine.
+        spec: What was asked for.
+        name: The name decided earlier, to plan the same launch once more.
+
+    Raises:
+        GpuNotFound: The GPUs that were asked for are not there, or cannot be given.
+        Refused: GPUs were asked of an engine elsewhere.
+        EngineUnavailable: No engine answers.
+    """
+    info = session.engine.info()
+    choice, route, notes = _gpus(session, spec, info)
+    request = build_request(spec, name=name or name_for(spec), info=info, choice=choice, route=route)
+    return LaunchPlan(spec, request, info, choice, route, (*notes, *choice.notes, *_notes(spec, info)))
+
+
+def chosen_freely(spec: LaunchSpec) -> bool:
+    """Whether the GPUs were left to us, so that a choice may be made anew."""
+    return spec.gpus is None or spec.gpus.kind in (GpuWishKind.AUTO, GpuWishKind.COUNT)
+
+
+def _gpus(session: Session, spec: LaunchSpec, info: EngineInfo) -> tuple[GpuChoice, GpuRoute, tuple[str, ...]]:
+    nothing = (GpuChoice(), GpuRoute(GpuPath.NONE, ""))
+    wish = spec.gpus or GpuWish(GpuWishKind.AUTO)
+    if wish.kind is GpuWishKind.NONE:
+        return *nothing, ()
+    if not info.local and Force.ENGINE_NOT_LOCAL not in spec.force:
+        told = _NOT_LOCAL.format(endpoint=info.endpoint)
+        if spec.gpus is None:
+            return *nothing, (f"{told}; so it gets none.",)
+        raise Refused(
+            f"{told}.", hint="Launch with --gpus none, or pass --force engine-not-local if both have the same GPUs."
+        )
+    try:
+        choice = choose_gpus(wish, session.gpus.snapshot())
+        facts = launch_facts(cdi_dirs=info.cdi_spec_dirs or DEFAULT_DIRS)
+        route = choose_gpu_path(info, facts, choice=choice, wanted=spec.gpu_path)
+    except GpuNotFound as error:
+        if spec.gpus is not None or spec.gpu_path is not None:
+            raise
+        return *nothing, (f"It gets no GPU. {error.message}",)
+    return choice, route, ()
+
+
+def _notes(spec: LaunchSpec, info: EngineInfo) -> tuple[str, ...]:
+    notes: list[str] = []
+    if not info.local and any(mount.kind == "bind" for mount in spec.mounts):
+        notes.append(f"The folders to mount are those of the engine's machine ({info.endpoint}), not of this one.")
+    public = [port for port in spec.ports if port.host_ip in ("0.0.0.0", "::")]  # noqa: S104  # what the user wrote
+    notes.extend(f"Port {port.host_port or port.container_port} is open to the network, as written." for port in public)
+    if spec.user is None and spec.interactive is None and not spec.mounts:
+        notes.append("Nothing is mounted: what it writes is lost when the container is removed.")
+    return tuple(notes)
+
+
+def renamed(plan: LaunchPlan, name: str) -> LaunchPlan:
+    """The same launch under another name."""
+    return replace(plan, request=replace(plan.request, name=name))
