@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pynvml
 import pytest
@@ -42,3 +43,18 @@ def load(monkeypatch: pytest.MonkeyPatch, *, omit: Iterable[str] = ()) -> ctypes
     monkeypatch.setattr(pynvml, "_nvmlGetFunctionPointer_cache", {})
     monkeypatch.setattr(pynvml, "_nvmlLib_refcount", 0)
     return library
+
+
+def initialised(index: int = 0) -> Any:
+    """NVML in this process, and the handle of one GPU."""
+    pynvml.nvmlInit()
+    return pynvml.nvmlDeviceGetHandleByIndex(index)
+
+
+def code_of(call: Any, *arguments: Any) -> int:
+    """The NVML code with which nvidia-ml-py refuses, 0 if it does not."""
+    try:
+        call(*arguments)
+    except pynvml.NVMLError as error:
+        return int(error.value)
+    return 0

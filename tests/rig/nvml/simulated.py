@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +41,12 @@ class NvmlBox:
         folder = str((build(omit=omitted) if omitted else self.library).parent)
         older = [part for part in found.get("LD_LIBRARY_PATH", "").split(":") if part and part != folder]
         return {**found, "LD_LIBRARY_PATH": ":".join([folder, *older]), STATE_VARIABLE: str(self.path)}
+
+    def python(self, program: str, *, omit: Iterable[str] = ()) -> str:
+        """What a Python program prints on the box; raises CalledProcessError with its words if it fails."""
+        command = [sys.executable, "-c", program]
+        environment = self.env(omit=omit)
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def open_box(folder: Path, state: NvmlState) -> NvmlBox:
