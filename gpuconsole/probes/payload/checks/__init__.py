@@ -1,0 +1,3 @@
+"""The checks, one module each; ``plan`` lists them."""
+
+from __future__ import annotations

@@ -1,0 +1,176 @@
+"""Runs the checks in a place and makes the report: ships the payload, reads its records, ends it, cleans up."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from gpuconsole.core.document import jsonable
+from gpuconsole.core.errors import Conflict
+from gpuconsole.engine.model import Container, ContainerState
+from gpuconsole.engine.protocol import Engine
+from gpuconsole.probes import archive, catalog, payload
+from gpuconsole.probes.conversation import Conversation, Heard
+from gpuconsole.probes.local import LocalPlace
+from gpuconsole.probes.parsing import environment_of
+from gpuconsole.probes.place import ContainerPlace, Place
+from gpuconsole.probes.records import (
+    NO_GPUS,
+    AskedGpus,
+    CheckReport,
+    CheckResult,
+    CheckStatus,
+    Environment,
+    Record,
+    RunEnd,
+)
+from gpuconsole.probes.verdict import judge
+
+DEADLINE_S = 120.0
+"""For the whole run; a healthy one takes 5 to 45 s."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked of a run."""
+
+    asked: AskedGpus = NO_GPUS
+    environment: Environment = field(default_factory=Environment)
+    """What is known of the place beforehand."""
+    ephemeral: bool = False
+    """The container was made for this check and goes with it."""
+    deadline_s: float = DEADLINE_S
+    interpreters: tuple[str, ...] = ()
+    """To be preferred before those found there."""
+
+
+def run_check(
+    engine: Engine,
+    container: Container,
+    *,
+    asked_gpus: AskedGpus = NO_GPUS,
+    on_record: Callable[[Record], None],
+    cancel: threading.Event,
+    deadline_s: float = DEADLINE_S,
+    ephemeral: bool = False,
+) -> CheckReport:
+    """Run all checks inside a running container.
+
+    Args:
+        engine: The engine it runs on.
+        container: The container, as it is now.
+        asked_gpus: The GPUs it was given, as the host knows it.
+        on_record: Called from this thread at each step and result.
+        cancel: When set, the payload is killed inside and the report says ``cancelled``.
+        deadline_s: After so many seconds likewise, with ``timeout``.
+        ephemeral: The container was made for this check and goes with it.
+
+    Raises:
+        Conflict: The container does not run.
+        EngineUnavailable: The engine does not answer (any more).
+    """
+    if container.state is not ContainerState.RUNNING:
+        raise _not_running(container)
+    environment = Environment(
+        suite=payload.SUITE,
+        where=f"container {container.name}",
+        image=container.image,
+        image_id=container.image_id,
+        container_id=container.id,
+    )
+    request = Request(asked=asked_gpus, environment=environment, ephemeral=ephemeral, deadline_s=deadline_s)
+    return run(ContainerPlace(engine, container), request, on_record=on_record, cancel=cancel)
+
+
+def run_local(
+    *,
+    asked_gpus: AskedGpus = NO_GPUS,
+    on_record: Callable[[Record], None],
+    cancel: threading.Event,
+    deadline_s: float = DEADLINE_S,
+) -> CheckReport:
+    """Run all checks on this machine's Python: the one gpuconsole runs on, else one that has torch."""
+    place = LocalPlace()
+    request = Request(
+        asked=asked_gpus,
+        environment=Environment(suite=payload.SUITE, where="this machine"),
+        deadline_s=deadline_s,
+        interpreters=place.pythons,
+    )
+    return run(place, request, on_record=on_record, cancel=cancel)
+
+
+def _not_running(container: Container) -> Conflict:
+    if container.state is ContainerState.PAUSED:
+        return Conflict(
+            f"Container {container.name} is paused.",
+            hint=f"Let it go on first: gpuconsole pause --resume {container.name}.",
+        )
+    return Conflict(
+        f"Container {container.name} does not run: it is {container.state.value}.",
+        hint=f"Start it first: gpuconsole start {container.name}.",
+    )
+
+
+def run(place: Place, request: Request, *, on_record: Callable[[Record], None], cancel: threading.Event) -> CheckReport:
+    """Run all checks in ``place``."""
+    begun = time.monotonic()
+    conversation = Conversation(place, on_record=on_record, cancel=cancel, deadline_s=request.deadline_s)
+    shipped = archive.build()
+    heard = conversation.hold(
+        lambda python, name: _command(python, name, shipped=shipped, place=place, request=request), shipped.data
+    )
+    return _report(heard, request, seconds=round(time.monotonic() - begun, 3))
+
+
+def _command(python: str, name: str, *, shipped: archive.Archive, place: Place, request: Request) -> list[str]:
+    """The command line that takes the archive from standard input and starts it."""
+    asked = request.asked
+    config = {
+        "run": name,
+        "checks": [check.id for check in catalog.CHECKS],
+        "asked": None if asked.gpus is None else jsonable(asked.gpus),
+        "asked_count": asked.count,
+        "ephemeral": request.ephemeral,
+        "workdir": place.workdir,
+        "deadline_s": request.deadline_s,
+    }
+    return [
+        python,
+        "-S",
+        "-c",
+        archive.boot_text(),
+        str(len(shipped.data)),
+        shipped.sha256,
+        place.workdir,
+        ":".join(request.interpreters),
+        json.dumps(config),
+        name,
+    ]
+
+
+def _report(heard: Heard, request: Request, *, seconds: float) -> CheckReport:
+    environment = environment_of(heard.facts, request.environment)
+    if environment.python is None:
+        environment = replace(environment, python=heard.python_version, python_path=heard.python or None)
+    why_not = {
+        RunEnd.COMPLETE: "the checks did not come to it",
+        RunEnd.CANCELLED: "cancelled before it ran",
+        RunEnd.TIMEOUT: "no time was left for it",
+        RunEnd.BROKEN: "the run ended before it",
+    }[heard.end]
+    checks = [] if heard.obstacle is None else [heard.obstacle]
+    for check in catalog.CHECKS:
+        skipped = CheckResult(check.id, check.code, CheckStatus.SKIP, why_not)
+        checks.append(heard.results.get(check.id, skipped))
+    return CheckReport(
+        end=heard.end,
+        environment=environment,
+        checks=tuple(checks),
+        verdict=judge(checks, environment, heard.end),
+        notes=tuple(heard.notes),
+        seconds=seconds,
+    )

@@ -1,0 +1,35 @@
+"""The verdict: one sentence that names the one thing to mend first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpuconsole.probes.records import CheckResult, CheckStatus, Environment, RunEnd, Verdict
+
+
+def judge(checks: Sequence[CheckResult], environment: Environment, end: RunEnd) -> Verdict:
+    """The verdict on ``checks``, which stand in the order of cause: the first failure explains the others."""
+    failed = [check for check in checks if check.status is CheckStatus.FAIL]
+    if failed:
+        more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
+        return Verdict(CheckStatus.FAIL, f"Not fit for training: {failed[0].why}{more}.", failed[0].id)
+    if end is RunEnd.CANCELLED:
+        return Verdict(CheckStatus.SKIP, "Cancelled before it could tell.")
+    if end is not RunEnd.COMPLETE:
+        return Verdict(CheckStatus.SKIP, "Ended before it could tell.")
+    where = _where(checks, environment)
+    warned = [check for check in checks if check.status is CheckStatus.WARN]
+    if warned:
+        more = f" (and {len(warned) - 1} more)" if len(warned) > 1 else ""
+        return Verdict(CheckStatus.WARN, f"{where}, but {warned[0].why}{more}.", warned[0].id)
+    return Verdict(CheckStatus.OK, f"{where}; nothing stands out.")
+
+
+def _where(checks: Sequence[CheckResult], environment: Environment) -> str:
+    kernel = next((check for check in checks if check.id == "check.kernel"), None)
+    if kernel is not None and kernel.status in (CheckStatus.OK, CheckStatus.WARN):
+        count = len(environment.gpus)
+        return f"Fit for training on {count} GPU{'' if count == 1 else 's'}" if count else "Fit for training"
+    if environment.torch_cuda is None:
+        return "torch works here on the CPU only: it is a CPU build"
+    return "torch works here, on the CPU: no GPU took part"
