@@ -38,6 +38,8 @@ def busy(gpu: Gpu, *processes: GpuProcess) -> Gpu:
     scaled = dict(BUSY)
     if gpu.power_limit_mw is not None:
         scaled["power_mw"] = gpu.power_limit_mw * 9 // 10
+    elif gpu.power_mw is not None:
+        scaled["power_mw"] = gpu.power_mw * 10
     if gpu.max_clock_sm is not None:
         scaled["clock_graphics"] = scaled["clock_sm"] = gpu.max_clock_sm * 9 // 10
     lacking = {name for name in scaled if getattr(gpu, name) is None}
