@@ -69,6 +69,10 @@ class InteractiveProcess(ExecProcess, Protocol):
 class Engine(Protocol):
     """A container engine: Docker, or Podman's socket in its place."""
 
+    def ping(self) -> None:
+        """Return when it answers: the cheapest question there is."""
+        ...
+
     def info(self) -> EngineInfo:
         """What the engine says of itself."""
         ...
@@ -91,6 +95,10 @@ class Engine(Protocol):
 
     def usage(self, container_id: str) -> Usage:
         """CPU and memory now; takes about a second, since CPU use is a difference."""
+        ...
+
+    def usages(self, container_ids: Sequence[str]) -> Mapping[str, Usage]:
+        """CPU and memory of several containers, in little more time than of one; those that are gone are left out."""
         ...
 
     def create(self, request: CreateRequest) -> str:

@@ -1,0 +1,77 @@
+"""Local images of either image store."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from gpuconsole.core.errors import EngineRefused, NotFound
+from gpuconsole.engine.docker.answers import Answer, labels, line, lines, moment, pairs, part, whole, words
+from gpuconsole.engine.docker.connection import Connection
+from gpuconsole.engine.model import Image
+
+_NONE = "<none>"
+
+
+def list_images(connection: Connection) -> tuple[Image, ...]:
+    """All images that have a tag or digest or are in use, newest first. One that vanishes meanwhile is left out."""
+    summaries = {line(item, "Id"): item for item in connection.ask(lambda client: client.images())}
+    users = _users(connection)
+    found = []
+    for reference, summary in summaries.items():
+        if not (_names(summary, "RepoTags") or _names(summary, "RepoDigests") or users[reference]):
+            continue
+        try:
+            found.append(described(_inspection(connection, reference), summary, containers=users[reference]))
+        except NotFound:
+            continue
+        except EngineRefused:
+            found.append(described({}, summary, containers=users[reference]))
+    return tuple(sorted(found, key=lambda image: image.created_at or 0.0, reverse=True))
+
+
+def find_image(connection: Connection, reference: str) -> Image:
+    """The local image with this tag, digest or id.
+
+    Raises:
+        NotFound: There is none.
+    """
+    if not reference.strip():
+        raise NotFound("There is no image without a name.", hint="'gpuconsole images' lists the names.")
+    inspection = _inspection(connection, reference)
+    return described(inspection, {}, containers=_users(connection)[line(inspection, "Id")])
+
+
+def _inspection(connection: Connection, reference: str) -> Answer:
+    answer: Answer = connection.ask(lambda client: client.inspect_image(reference))  # type: ignore[no-untyped-call]
+    return answer
+
+
+def _users(connection: Connection) -> Counter[str]:
+    """How many containers use each image, by image id."""
+    return Counter(line(item, "ImageID") for item in connection.ask(lambda client: client.containers(all=True)))
+
+
+def described(inspection: Answer, summary: Answer, *, containers: int | None = None) -> Image:
+    """An image from its inspection and its line in the list; either may lack anything."""
+    config = part(inspection, "Config")
+    return Image(
+        id=line(inspection, "Id") or line(summary, "Id"),
+        tags=_names(inspection, "RepoTags") or _names(summary, "RepoTags"),
+        digests=_names(inspection, "RepoDigests") or _names(summary, "RepoDigests"),
+        size_bytes=whole(summary, "Size") if "Size" in summary else whole(inspection, "Size"),
+        created_at=moment(inspection.get("Created") or summary.get("Created")),
+        architecture=line(inspection, "Architecture"),
+        os=line(inspection, "Os"),
+        environment=pairs(config, "Env"),
+        labels=labels(config) or labels(summary),
+        entrypoint=words(config, "Entrypoint"),
+        command=words(config, "Cmd"),
+        user=line(config, "User"),
+        working_dir=line(config, "WorkingDir"),
+        containers=containers,
+    )
+
+
+def _names(answer: Answer, key: str) -> tuple[str, ...]:
+    """Tags or digests; engines write an image without any as ``<none>:<none>``."""
+    return tuple(name for name in lines(answer, key) if _NONE not in name)

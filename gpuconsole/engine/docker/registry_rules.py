@@ -1,0 +1,48 @@
+"""Engines' words about pulls and registries, and what they mean."""
+
+from __future__ import annotations
+
+from gpuconsole.core.errors import EngineRefused, NotFound, Refused
+from gpuconsole.engine.docker.refusal_rules import rule
+
+REGISTRY_RULES = (
+    rule(
+        r"manifest(?: for (\S+))? (?:not found|unknown)|(\S+): not found",
+        NotFound,
+        "The registry has no such image{ 1}.",
+        "Look at the tag's spelling; old tags get deleted by their publishers.",
+    ),
+    rule(
+        r"no matching manifest for (\S+)",
+        NotFound,
+        "The image is not published for this machine's processor ({1}).",
+        "Choose another image.",
+    ),
+    rule(
+        r"toomanyrequests|pull rate limit|429 Too Many Requests",
+        EngineRefused,
+        "The registry's limit on pulls is reached.",
+        "Log in with 'docker login', or wait some hours; trying again at once does not help.",
+    ),
+    rule(
+        r"unauthorized|authentication required|pull access denied|no basic auth credentials|requested access to the"
+        r"|401 Unauthorized|403 Forbidden|incorrect username or password",
+        Refused,
+        "The registry does not give out this image without a login, or has no image of this name.",
+        "Look at the name, then 'docker login REGISTRY'; nvcr.io takes the user $oauthtoken and an NGC API key.",
+    ),
+    rule(
+        r"layer verification failed|unexpected EOF|unexpected end of|connection reset by peer|httpReadSeeker"
+        r"|short read",
+        EngineRefused,
+        "The download broke off, or arrived damaged.",
+        "Pull again: finished layers are kept; if the same layer fails again, look at proxy and disk.",
+    ),
+    rule(
+        r"no such host|TLS handshake|x509:|proxyconnect|connection refused|i/o timeout|network is unreachable"
+        r"|no route to host|deadline exceeded|Client\.Timeout|context canceled|server gave HTTP response",
+        EngineRefused,
+        "The engine cannot reach the registry.",
+        "The engine uses its own proxy and DNS settings, not this shell's: look at 'docker info'.",
+    ),
+)
