@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 
 from gpuconsole.core.errors import EngineRefused, NotFound
-from gpuconsole.core.text import plain, plain_line
+from gpuconsole.core.text import plain_line
 from gpuconsole.engine.docker.answers import (
     Answer,
     labels,
@@ -21,6 +21,7 @@ from gpuconsole.engine.docker.answers import (
     yes,
 )
 from gpuconsole.engine.docker.connection import Connection
+from gpuconsole.engine.docker.errors import clean_daemon_error
 from gpuconsole.engine.docker.gpus import gpu_claims
 from gpuconsole.engine.model import Container, ContainerState, Mount, Port
 
@@ -82,7 +83,7 @@ def described(inspection: Answer, summary: Answer, *, error: str | None = None) 
         finished_at=moment(state.get("FinishedAt")),
         exit_code=None if lives else _exit_code(condition, state),
         oom_killed=yes(state, "OOMKilled"),
-        error=error or plain(str(state.get("Error") or "")).strip() or None,
+        error=error or clean_daemon_error(str(state.get("Error") or "")) or None,
         restart_count=whole(inspection, "RestartCount") or 0,
         command=words(config, "Cmd"),
         entrypoint=words(config, "Entrypoint"),

@@ -63,12 +63,13 @@ def _found(connection: Connection, name: str) -> Answer | None:
 def _undo(connection: Connection, name: str, request: CreateRequest, *, tries: int) -> None:
     """Remove what a failed or interrupted creation made; never a container that somebody else made meanwhile."""
     with contextlib.suppress(ConsoleError):
-        for _ in range(tries):
-            made = _found(connection, name)
+        made = _found(connection, name)
+        for _ in range(tries - 1):
             if made is not None:
                 break
             time.sleep(_UNDO_PAUSE_S)
-        else:
+            made = _found(connection, name)
+        if made is None:
             return
         config = part(made, "Config")
         labelled = all(labels(config).get(key) == value for key, value in request.labels.items())

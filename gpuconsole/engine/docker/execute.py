@@ -32,8 +32,8 @@ def execute(
     """Start ``command`` in a running container.
 
     Raises:
-        NotFound: There is no such container, or no such program in it; engines older than Docker 25 show the latter
-            as exit code 126 or 127, and a line of output.
+        NotFound: There is no such container. (A program that is not there shows as exit code 126 or 127 and a line
+            of output with most engines, and as this error with the newest.)
         Conflict: The container does not run, or is paused.
     """
     created = connection.tell(

@@ -137,6 +137,12 @@ OBJECT_RULES = (
     ),
 )
 STATE_RULES = (
+    rule(
+        r"invalid container name \((.*?)\)",
+        UsageError,
+        "{1} is no name for a container.",
+        "Use at least two letters, digits, dots, dashes or underlines, beginning with a letter or digit.",
+    ),
     rule(r"is not running|is stopped|can only .* running", Conflict, "The container is not running.", "Start it."),
     rule(
         r"already paused",

@@ -46,7 +46,7 @@ def _meaning(text: str, rules: tuple[Rule, ...], status: int) -> ConsoleError:
 
 def _filled(template: str, match: re.Match[str]) -> str:
     """``template`` with the groups that matched in their places."""
-    groups = [group.strip(" .'\"") for group in match.groups() if group]
+    groups = [_LONG_ID.sub(r"\1", group.strip(" .'\"")) for group in match.groups() if group]
 
     def group(place: re.Match[str]) -> str:
         position = int(place[2]) - 1
@@ -55,4 +55,5 @@ def _filled(template: str, match: re.Match[str]) -> str:
     return _PLACE.sub(group, template)
 
 
+_LONG_ID = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
 _PLACE = re.compile(r"\{( ?)(\d)\}")

@@ -39,10 +39,11 @@ REGISTRY_RULES = (
         "Pull again: finished layers are kept; if the same layer fails again, look at proxy and disk.",
     ),
     rule(
-        r"no such host|TLS handshake|x509:|proxyconnect|connection refused|i/o timeout|network is unreachable"
-        r"|no route to host|deadline exceeded|Client\.Timeout|context canceled|server gave HTTP response",
+        r"(no such host|TLS handshake timeout|x509: [^;]*|proxyconnect [^;]*|connection refused|i/o timeout"
+        r"|network is unreachable|no route to host|deadline exceeded|Client\.Timeout|context canceled"
+        r"|server gave HTTP response to HTTPS client)",
         EngineRefused,
-        "The engine cannot reach the registry.",
+        "The engine cannot reach the registry: {1}.",
         "The engine uses its own proxy and DNS settings, not this shell's: look at 'docker info'.",
     ),
 )
