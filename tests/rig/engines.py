@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
-import re
+import shutil
 import signal
-import subprocess
 from collections.abc import Iterable, Mapping
 from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from tests.rig import images, unixhttp
+from tests.rig import images, unixhttp, warm
+from tests.rig.client import EngineClient
 from tests.rig.debian import library_path, search_path, unpacked
 from tests.rig.gpus import TWO_GPUS, RigGpu, write_cdi
 from tests.rig.kinds import COMMON, KINDS, EngineKind
@@ -24,7 +23,7 @@ from tests.rig.sweep import bridge_prefix, cgroup_name
 from tests.rig.toolkit import HookCall, Toolkit
 
 
-class Engine:
+class Engine(EngineClient):
     """One private dockerd with its own containerd, bridge, data and CLI."""
 
     def __init__(
@@ -32,32 +31,30 @@ class Engine:
     ) -> None:
         """Lay out the engine's folder; `start` starts it."""
         rig.need_root("a private engine")
+        self._roots = (unpacked(kind.tools), unpacked(COMMON))
+        self.folder = rig.subfolder("e")
+        super().__init__(
+            self.folder / "docker.sock", cli_folder=self._roots[0] / "usr/bin", cli_config=self.folder / "cli"
+        )
         self.kind = kind
         self.name = kind.name
         self.has_cdi = kind.has_cdi
+        self.has_toolkit = toolkit
         self.rig = rig
-        self.folder = rig.subfolder("e")
-        self.socket = self.folder / "docker.sock"
-        self.host = f"unix://{self.socket}"
         self.log = self.folder / "dockerd.log"
         self.cdi_folder = self.folder / "cdi"
         self.toolkit = Toolkit(self.folder / "toolkit") if toolkit else None
-        self.gpus: tuple[RigGpu, ...] = ()
-        self.loaded: set[str] = set()
-        """Ids of the images that came from the rig."""
-        self._roots = (unpacked(kind.tools), unpacked(COMMON))
+        self._first_gpus = tuple(gpus)
         self._daemon: Daemon | None = None
         self._config = self.folder / "daemon.json"
         (self.folder / "cli").mkdir()
+        plugins = self._roots[0] / "usr/libexec/docker/cli-plugins"
+        if plugins.exists():
+            (self.folder / "cli/cli-plugins").symlink_to(plugins)
         bridge = f"{bridge_prefix(rig.folder)}{self.folder.name}"
         network = create_bridge(rig.folder, bridge)
         self._config.write_text(json.dumps({**self._settings(bridge, network), **settings}, indent=1))
-        self.set_gpus(gpus)
-
-    @property
-    def has_toolkit(self) -> bool:
-        """Tell whether `--gpus` finds the toolkit's hook."""
-        return self.toolkit is not None
+        self.set_gpus(self._first_gpus)
 
     def _settings(self, bridge: str, network: IPv4Network) -> dict[str, Any]:
         """Give dockerd's configuration; every path and name is the rig's own."""
@@ -132,49 +129,6 @@ class Engine:
         if self._daemon:
             self._daemon.send(signal.SIGCONT)
 
-    @property
-    def version(self) -> str:
-        """Give the version the engine reports, without Debian's suffix."""
-        return str(self.get("/version")["Version"]).partition("+")[0]
-
-    def get(self, target: str) -> Any:
-        """Ask the engine's API directly."""
-        return unixhttp.request(self.socket, "GET", target)
-
-    def env(self) -> dict[str, str]:
-        """Give what a program's environment needs to use this engine and the CLI of its version."""
-        cli = self._roots[0] / "usr/bin"
-        return {
-            "DOCKER_HOST": self.host,
-            "DOCKER_CONFIG": str(self.folder / "cli"),
-            "PATH": f"{cli}:{os.environ.get('PATH', os.defpath)}",
-        }
-
-    def docker(
-        self, *arguments: str, check: bool = True, stdin: str | None = None, timeout_s: float = 120
-    ) -> subprocess.CompletedProcess[str]:
-        """Run this version's docker CLI on the engine.
-
-        Raises:
-            RigError: it failed and `check` is set.
-        """
-        environment = {**os.environ, **self.env()}
-        environment.pop("DOCKER_CONTEXT", None)
-        done = subprocess.run(
-            ["docker", *arguments],
-            env=environment,
-            input=stdin,
-            stdin=subprocess.DEVNULL if stdin is None else None,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-            timeout=timeout_s,
-        )
-        if check and done.returncode:
-            raise RigError(f"docker {' '.join(arguments)}: {done.returncode}\n{done.stdout}{done.stderr}")
-        return done
-
     def set_gpus(self, gpus: Iterable[RigGpu]) -> None:
         """Say which GPUs the engine can hand out from now on, by CDI and through the toolkit."""
         self.gpus = tuple(gpus)
@@ -188,52 +142,71 @@ class Engine:
         return self.toolkit.calls() if self.toolkit else ()
 
     def load(self, image: str) -> str:
-        """Have one of the rig's images in the engine and give its reference."""
+        """Have one of the rig's images in the engine; a big one is laid into a resting engine while it is stopped."""
         reference = images.RECIPES[image].reference
-        if reference not in self.images():
-            self.load_archive(images.archive(image, unpacked(COMMON)))
-        self.loaded.add(self.images()[reference])
-        return reference
+        if image in images.BIG and reference not in self.images() and warm.possible() and self._resting():
+            self._lay(image)
+        return super().load(image)
 
-    def load_archive(self, path: Path) -> None:
-        """Load what `docker save` or the rig wrote."""
-        with path.open("rb") as file:
-            said = str(unixhttp.request(self.socket, "POST", "/images/load?quiet=1", body=file, timeout_s=600))
-        if re.search(r'"error"', said):
-            raise RigError(f"load {path.name}: {said}")
+    def _resting(self) -> bool:
+        """Tell whether nothing but the rig's images would be lost with the engine's data."""
+        own = {recipe.reference for recipe in images.RECIPES.values()}
+        return not (
+            self.get("/containers/json?all=1")
+            or self.get("/volumes")["Volumes"]
+            or len(self.get("/networks")) > 3
+            or any(not own.issuperset(image["RepoTags"] or ("",)) for image in self.get("/images/json?all=1"))
+        )
 
-    def images(self) -> dict[str, str]:
-        """Give the engine's tagged images: reference → id."""
-        return {tag: image["Id"] for image in self.get("/images/json") for tag in image["RepoTags"] or ()}
+    def _lay(self, image: str) -> None:
+        others = [name for name, recipe in images.RECIPES.items() if recipe.reference in self.images()]
+        store = bool(self.kind.features.get("containerd-snapshotter"))
+        archive = images.archive(image, unpacked(COMMON))
+        template = warm.Template(self.name, f"{image}-{archive.stem}", containerd_store=store)
+        with template.locked():
+            if not template.exists:
+                self._make(template, archive)
+        self.stop()
+        template.lay(self.folder / "d")
+        self.start()
+        for other in others:
+            super().load(other)
 
-    def delete(self, target: str) -> None:
-        """Delete something through the API; what is gone already is no error."""
-        try:
-            unixhttp.request(self.socket, "DELETE", target)
-        except RigError as error:
-            if " 404 " not in str(error):
-                raise
+    def _make(self, template: warm.Template, archive: Path) -> None:
+        """Make a template with an engine that does nothing else."""
+        other = Engine(self.rig, self.kind, toolkit=False, gpus=(), settings={})
+        other.start()
+        other.load_archive(archive)
+        other.stop()
+        template.keep(other.folder / "d")
+        shutil.rmtree(other.folder)
 
-    def reset(self, *, keep_images: Iterable[str]) -> None:
-        """Bring the engine back to rest: thawed, started, its containers, volumes and other images removed."""
+    def reset(self) -> None:
+        """Thaw and start it, remove its containers, volumes, networks and the images that are not the rig's."""
         self.thaw()
         if not self.running:
             self.start()
-        for container in self.get("/containers/json?all=1"):
-            self.delete(f"/containers/{container['Id']}?force=1&v=1")
+        self._remove_containers(self.get("/containers/json?all=1"))
         for volume in self.get("/volumes")["Volumes"] or ():
             self.delete(f"/volumes/{quote(volume['Name'], safe='')}?force=1")
         for network in self.get("/networks"):
             if network["Name"] not in ("bridge", "host", "none"):
                 self.delete(f"/networks/{network['Id']}")
-        kept = set(keep_images)
         for image in self.get("/images/json?all=1"):
-            if image["Id"] not in kept:
-                self.delete(f"/images/{quote(image['Id'], safe='')}?force=1")
-        if self.gpus != TWO_GPUS:
-            self.set_gpus(TWO_GPUS)
+            if image["Id"] not in self.loaded:
+                self._remove_image(image["Id"])
+        self._restore_tags()
+        if self.gpus != self._first_gpus:
+            self.set_gpus(self._first_gpus)
         if self.toolkit:
             self.toolkit.fail_with(None)
+
+    def _restore_tags(self) -> None:
+        """Remove the names tests gave to the rig's images."""
+        own = {recipe.reference for recipe in images.RECIPES.values()}
+        for reference in self.images():
+            if reference not in own:
+                self._remove_image(reference)
 
 
 def start_engine(

@@ -37,7 +37,7 @@ class Bench:
 
     def rest(self, engine: Engine) -> None:
         """Bring an engine back to rest after a test."""
-        engine.reset(keep_images=engine.loaded)
+        engine.reset()
 
 
 @pytest.fixture(scope="session")

@@ -126,6 +126,9 @@ RECIPES = {
 }
 """What `Engine.load` knows. `bare` has no shell, `entrypoint` swallows commands, `cuda-env` only claims CUDA."""
 
+BIG = ("pytorch",)
+"""Images that take an engine ten seconds to load."""
+
 
 def _source_digest() -> str:
     digest = hashlib.sha256()
@@ -138,16 +141,16 @@ def archive(name: str, root: Path) -> Path:
     """Give an image's archive, made the first time (safe between processes)."""
     recipe = RECIPES[name]
     key = hashlib.sha256(f"{_source_digest()} {root} {recipe.version}".encode()).hexdigest()[:16]
-    path = CACHE / "images" / f"{name}-{key}.tar"
+    path = CACHE / "images" / name / f"{key}.tar"
     if path.exists():
         return path
     with locked(CACHE / f"image-{name}.lock"):
         if path.exists():
             return path
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=CACHE, prefix="image-") as folder:
             write_image(path, recipe.reference, recipe.write(Path(folder), root), recipe.config)
-        for old in path.parent.glob(f"{name}-*.tar"):
-            if old != path and not old.name.removeprefix(f"{name}-")[16:].strip(".tar"):
+        for old in path.parent.glob("*.tar"):
+            if old != path:
                 old.unlink()
     return path

@@ -1,0 +1,106 @@
+"""A program in a terminal of our own: what it writes, what we type, and the line that breaks."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import pty
+import signal
+import struct
+import subprocess
+import termios
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tests.rig.places import MARK, RigError
+
+
+def _take_terminal() -> None:
+    """Make standard input the controlling terminal of the new session."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+class Terminal:
+    """A pseudo-terminal with one program in it."""
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        folder: Path,
+        columns: int = 80,
+        rows: int = 24,
+    ) -> None:
+        """Start the program; `folder` is the rig's, whose end it does not survive."""
+        self._master, slave = pty.openpty()
+        self.resize(columns, rows)
+        self.process = subprocess.Popen(
+            argv,
+            env={**env, MARK: str(folder)},
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
+            preexec_fn=_take_terminal,
+        )
+        os.close(slave)
+        self._written = bytearray()
+        self._reader = threading.Thread(target=self._read, daemon=True, name="terminal")
+        self._reader.start()
+
+    def _read(self) -> None:
+        while True:
+            try:
+                piece = os.read(self._master, 65536)
+            except OSError:  # the program closed its end
+                return
+            if not piece:
+                return
+            self._written += piece
+
+    @property
+    def text(self) -> str:
+        """Give everything written so far, escape sequences included."""
+        return bytes(self._written).decode(errors="replace")
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Give the terminal another size; the program is told."""
+        fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def send(self, text: str) -> None:
+        """Type."""
+        os.write(self._master, text.encode())
+
+    def wait_for(self, text: str, *, patience_s: float = 30) -> None:
+        """Wait until a text has been written."""
+        deadline = time.monotonic() + patience_s
+        while text not in self.text:
+            if time.monotonic() > deadline:
+                raise RigError(f"{text!r} does not appear; written so far:\n{self.text[-2000:]}")
+            if self.process.poll() is not None and not self._reader.is_alive() and text not in self.text:
+                raise RigError(f"ended with {self.process.returncode} before {text!r}:\n{self.text[-2000:]}")
+            time.sleep(0.03)
+
+    def wait(self, *, patience_s: float = 30) -> int:
+        """Wait for the program's end and give its exit code."""
+        return self.process.wait(timeout=patience_s)
+
+    def freeze(self) -> None:
+        """Stop the program without ending it."""
+        self.process.send_signal(signal.SIGSTOP)
+
+    def cut(self) -> None:
+        """Kill the program at once, as a lost connection does."""
+        self.process.kill()
+        self.process.wait()
+
+    def close(self) -> None:
+        """End the program and close the terminal."""
+        if self.process.poll() is None:
+            self.cut()
+        with contextlib.suppress(OSError):
+            os.close(self._master)
