@@ -75,38 +75,46 @@ def overview_text(view: HostView, glyphs: Glyphs) -> str:
 
 
 def _gpus(view: HostView, glyphs: Glyphs) -> str:
+    pools: list[Gpu | Mig] = []
+    for entry in view.gpus:
+        pools += [entry.gpu, *entry.gpu.migs]
+    cells = max(len(_figures(pool)) for pool in pools)
     rows = []
     for entry in view.gpus:
-        rows.append(_gpu_row(entry.gpu, glyphs))
-        rows.extend(_mig_row(mig, glyphs) for mig in entry.gpu.migs)
-    figures = max(len(row[2][_BAR_CELLS:]) for row in rows)
-    for row in rows:
-        row[2] = row[2][:_BAR_CELLS] + row[2][_BAR_CELLS:].rjust(figures)
+        rows.append(_gpu_row(entry.gpu, _memory(entry.gpu, glyphs, cells)))
+        rows.extend(_mig_row(mig, _memory(mig, glyphs, cells)) for mig in entry.gpu.migs)
     return table(_GPU_COLUMNS, rows, width=glyphs.width)
 
 
-def _gpu_row(gpu: Gpu, glyphs: Glyphs) -> list[str]:
+def _gpu_row(gpu: Gpu, memory: str) -> list[str]:
     return [
         f"{gpu.index} {short_name(gpu.name)}",
         _with_unit(gpu.utilization_pct, "%"),
-        "unified memory" if gpu.unified_memory and gpu.memory_total_bytes is None else _memory(gpu, glyphs),
+        memory,
         _with_unit(gpu.temperature_c, "°C"),
         _power(gpu),
         state_of(gpu).value,
     ]
 
 
-def _mig_row(mig: Mig, glyphs: Glyphs) -> list[str]:
+def _mig_row(mig: Mig, memory: str) -> list[str]:
     profile = (mig.name or "MIG").rpartition("MIG ")[2]
     number = "" if mig.gpu_instance is None else f" #{mig.gpu_instance}"
-    return [f"  └ {profile}{number}", "–", _memory(mig, glyphs), "", "", ""]
+    return [f"  └ {profile}{number}", "–", memory, "", "", ""]
 
 
-def _memory(pool: Gpu | Mig, glyphs: Glyphs) -> str:
+def _memory(pool: Gpu | Mig, glyphs: Glyphs, cells: int) -> str:
+    """Bar and figures, these right-aligned in ``cells``."""
     used, total = pool.memory_used_bytes, pool.memory_total_bytes
+    if total is None and isinstance(pool, Gpu) and pool.unified_memory:
+        return "shared with the CPU"
     share = used / total if used is not None and total else None
-    figures = "–" if used is None and total is None else f"{gib(used)}/{gib(total)}"
-    return f"{glyphs.bar(share, _BAR_CELLS)} {figures}"
+    return f"{glyphs.bar(share, _BAR_CELLS)} {_figures(pool):>{cells}}"
+
+
+def _figures(pool: Gpu | Mig) -> str:
+    used, total = pool.memory_used_bytes, pool.memory_total_bytes
+    return "–" if used is None and total is None else f"{gib(used)}/{gib(total)}"
 
 
 def _with_unit(value: int | None, unit: str) -> str:

@@ -55,9 +55,10 @@ def _gpu_view(gpu: Gpu, facts: Mapping[int, ProcessFacts], names: Mapping[str, s
 
 
 def _why_unattributed_is_unknown(gpu: Gpu) -> str:
-    for field in ("memory_used_bytes", "processes"):
-        if field in gpu.unknown:
-            return gpu.unknown[field]
+    if gpu.memory_used_bytes is None:
+        return gpu.unknown.get("memory_used_bytes", "the memory in use is unknown")
+    if gpu.processes is None:
+        return gpu.unknown.get("processes", "the list of processes is unknown")
     unknown = sum(process.memory_bytes is None for process in _listed(gpu))
     if unknown:
         return f"the driver does not tell the share of {unknown} of its processes"
