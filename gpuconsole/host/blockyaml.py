@@ -135,7 +135,7 @@ class _Reader:
             if end is None:
                 break
             key, rest = line.text[:end].strip(), line.text[end + 1 :].strip()
-            if key.startswith(("? ", *_UNKNOWN_STARTS)):
+            if not key or key.startswith(("? ", *_UNKNOWN_STARTS)):
                 raise YamlError(f"line {line.number}: this kind of key is not read")
             name = str(_flow(key, line.number)) if key[0] in "\"'" else key
             if name in entries:

@@ -131,9 +131,10 @@ class SpecInvalid(ConsoleError):
         self.problems = tuple(problems)
         told = [f"{problem.field}: {problem.message}." for problem in self.problems]
         several = len(told) > 1
+        what = "them" if several else "it"
         super().__init__(
             "\n  ".join([f"{len(told)} options cannot be used:", *told]) if several else told[0],
-            hint=f"Correct {'them' if several else 'it'} and launch again; 'gpuconsole launch --help' shows every form.",
+            hint=f"Correct {what} and launch again; 'gpuconsole launch --help' shows every form.",
         )
 
     @property

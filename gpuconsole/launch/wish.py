@@ -7,7 +7,7 @@ import re
 
 from gpuconsole.launch.spec import GpuWish, GpuWishKind
 
-_DEVICE = re.compile(r"\d+(:\d+)?|(GPU|MIG)-[0-9a-zA-Z/-]+", re.IGNORECASE)
+_DEVICE = re.compile(r"[0-9]{1,9}(:[0-9]{1,9})?|(GPU|MIG)-[0-9a-zA-Z/-]+", re.IGNORECASE)
 _WORDS = {kind.value: kind for kind in (GpuWishKind.NONE, GpuWishKind.AUTO, GpuWishKind.ALL)}
 _FORMS = "write a number, device=0,2, device=GPU-…, all, auto or none"
 
@@ -21,7 +21,10 @@ def parse_gpus(text: str) -> GpuWish:
     bare = text.strip()
     if len(bare) > 1 and bare[0] == bare[-1] == "'":
         bare = bare[1:-1].strip()
-    fields = [part.strip() for part in next(csv.reader([bare.replace("\n", " ")]), [])]
+    try:
+        fields = [part.strip() for part in next(csv.reader([" ".join(bare.split())]), [])]
+    except csv.Error as error:
+        raise ValueError(f"cannot be read; {_FORMS}") from error
     if not any(fields):
         raise ValueError(f"empty; {_FORMS}")
     if fields[0].lower().startswith("device="):
@@ -45,7 +48,7 @@ def _one(word: str) -> GpuWish:
         return GpuWish(kind)
     if re.fullmatch(r"-\d+", value):
         raise ValueError(f"{value} is no number of GPUs; write all for every GPU")
-    if value.isascii() and value.isdigit():
+    if re.fullmatch(r"[0-9]{1,9}", value):
         count = int(value)
         if count == 0:
             raise ValueError("0 would give no GPU; write device=0 for GPU 0, or none")
