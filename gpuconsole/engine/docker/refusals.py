@@ -46,7 +46,7 @@ def _meaning(text: str, rules: tuple[Rule, ...], status: int) -> ConsoleError:
 
 def _filled(template: str, match: re.Match[str]) -> str:
     """``template`` with the groups that matched in their places."""
-    groups = [_LONG_ID.sub(r"\1", group.strip(" .'\"")) for group in match.groups() if group]
+    groups = [_LONG_ID.sub(r"\1", group.strip(" .:'\"")) for group in match.groups() if group]
 
     def group(place: re.Match[str]) -> str:
         position = int(place[2]) - 1

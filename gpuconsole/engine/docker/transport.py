@@ -22,7 +22,8 @@ from gpuconsole.engine.docker.unreachable import connection_lost, no_engine, tim
 from gpuconsole.engine.endpoint import Endpoint
 
 USER_AGENT = f"gpuconsole/{__version__}"
-_IDLE_CONNECTIONS = 8
+# As many as threads ask at once: for one more, urllib3 would write a warning on the screen.
+_IDLE_CONNECTIONS = 64
 
 
 class _Connection(urllib3.connection.HTTPConnection):

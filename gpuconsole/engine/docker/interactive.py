@@ -1,0 +1,162 @@
+"""Processes a person talks to: one started in a container, or the container's own."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+
+from gpuconsole.core.errors import ConsoleError
+from gpuconsole.engine.docker import actions
+from gpuconsole.engine.docker.connection import Connection
+from gpuconsole.engine.docker.exchange import Exchange
+from gpuconsole.engine.docker.execute import DockerExec
+
+_SIZE_AT_START = "1.42"
+"""From this version on a terminal is born in its size; before, a program may have looked before it is told."""
+_TRIES = 10
+_PAUSE_S = 0.02
+_BOOKKEEPING_S = 3.0
+
+
+def execute_interactive(
+    connection: Connection,
+    container_id: str,
+    command: Sequence[str],
+    *,
+    size: tuple[int, int] | None,
+    detach_keys: str,
+    user: str | None,
+    working_dir: str | None,
+    environment: Mapping[str, str] | None,
+) -> InteractiveExec:
+    """Start ``command`` for a person; see the protocol."""
+    created = connection.tell(
+        lambda client: client.exec_create(
+            container_id,
+            list(command),
+            stdin=True,
+            tty=size is not None,
+            user=user or "",
+            workdir=working_dir,
+            environment=dict(environment) if environment else None,
+            detach_keys=detach_keys,
+        )
+    )
+    body: dict[str, object] = {"Detach": False, "Tty": size is not None}
+    if size is not None and connection.at_least(_SIZE_AT_START):
+        body["ConsoleSize"] = list(size)
+    exchange = connection.exchange("POST", f"/exec/{created['Id']}/start", body=body, hijack=True)
+    exchange.open()
+    process = InteractiveExec(connection, str(created["Id"]), exchange, tty=size is not None)
+    if size is not None:
+        process.resize_when_started(rows=size[0], columns=size[1])
+    return process
+
+
+class InteractiveExec(DockerExec):
+    """A process started in a container, its terminal as large as the person's."""
+
+    def resize(self, *, rows: int, columns: int) -> None:
+        """Tell its terminal the new size; nothing happens when it has none or has just ended."""
+        self._resized(rows, columns)
+
+    def resize_when_started(self, *, rows: int, columns: int) -> None:
+        """Tell its terminal the first size, as soon as there is one: the answer to a start comes before the process."""
+        for _ in range(_TRIES):
+            if self._resized(rows, columns):
+                return
+            time.sleep(_PAUSE_S)
+
+    def _resized(self, rows: int, columns: int) -> bool:
+        try:
+            self._connection.tell(lambda client: client.exec_resize(self.id, height=rows, width=columns))
+        except ConsoleError:
+            return False
+        return True
+
+
+def attach(
+    connection: Connection, container_id: str, *, size: tuple[int, int] | None, detach_keys: str
+) -> AttachedContainer:
+    """Join a running container's own terminal, or its input and output when it has none.
+
+    Its input is joined where leaving does not close it: without a terminal, a container made for one sitting
+    (``docker run -i``) would end with the first who leaves.
+
+    Raises:
+        NotFound: There is no such container.
+        Conflict: It does not run, or is paused.
+    """
+    answer = connection.ask(lambda client: client.inspect_container(container_id))
+    config = answer["Config"]
+    tty = bool(config["Tty"])
+    stdin = bool(config["OpenStdin"]) and (tty or not config["StdinOnce"])
+    end = _End(connection, str(answer["Id"]))
+    exchange = connection.exchange(
+        "POST",
+        f"/containers/{answer['Id']}/attach",
+        query={"stream": 1, "stdin": int(stdin), "stdout": 1, "stderr": 1, "detachKeys": detach_keys},
+        hijack=True,
+    )
+    exchange.open()
+    process = AttachedContainer(connection, str(answer["Id"]), exchange, tty=tty, end=end, stdin=stdin)
+    if tty and size is not None:
+        # A program draws itself anew when the size changes, and only then: one step up, then the true size.
+        process.resize(rows=size[0] + 1, columns=size[1] + 1)
+        process.resize(rows=size[0], columns=size[1])
+    return process
+
+
+class _End:
+    """Waits for the end of a container, from before it can be missed: with ``--rm`` it is gone afterwards."""
+
+    def __init__(self, connection: Connection, container_id: str) -> None:
+        self._code: int | None = None
+        self._known = threading.Event()
+        thread = threading.Thread(target=self._wait, args=(connection, container_id), name="wait-end", daemon=True)
+        thread.start()
+
+    def _wait(self, connection: Connection, container_id: str) -> None:
+        try:
+            self._code = actions.wait(connection, container_id, timeout_s=None)
+        except ConsoleError:  # the connection ended first, and nobody will ask
+            pass
+        self._known.set()
+
+    def code(self, *, within_s: float) -> int | None:
+        """Its exit code, None when it has not ended in that time."""
+        self._known.wait(within_s)
+        return self._code
+
+
+class AttachedContainer(DockerExec):
+    """A container's own terminal, or its input and output."""
+
+    def __init__(
+        self, connection: Connection, container_id: str, exchange: Exchange, *, tty: bool, end: _End, stdin: bool
+    ) -> None:
+        super().__init__(connection, container_id, exchange, tty=tty)
+        self._end = end
+        self.takes_input = stdin
+
+    def write(self, data: bytes) -> None:
+        """Send ``data`` to its standard input, if that is joined."""
+        if self.takes_input:
+            super().write(data)
+
+    def close_input(self) -> None:
+        """End its standard input, if that is joined."""
+        if self.takes_input:
+            super().close_input()
+
+    def exit_code(self) -> int | None:
+        """The container's exit code, None while it runs."""
+        return self._end.code(within_s=_BOOKKEEPING_S if self._ended else 0)
+
+    def resize(self, *, rows: int, columns: int) -> None:
+        """Tell its terminal the new size; nothing happens when it has none or has just ended."""
+        try:
+            self._connection.tell(lambda client: client.resize(self.id, height=rows, width=columns))
+        except ConsoleError:
+            return
