@@ -198,6 +198,14 @@ class Engine(Protocol):
         """Pull an image; a failure inside the stream is raised from the iteration."""
         ...
 
+    def volumes(self) -> frozenset[str]:
+        """The names of all volumes, anonymous ones included."""
+        ...
+
+    def remove_volume(self, name: str) -> None:
+        """Remove a volume; ``Conflict`` while a container uses it."""
+        ...
+
     def close(self) -> None:
         """Close every connection and stream."""
         ...

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from gpuconsole.engine.docker import actions, containers, create, execute, images, info, logs, pull, usage
+from gpuconsole.engine.docker import actions, containers, create, execute, images, info, logs, pull, usage, volumes
 from gpuconsole.engine.docker import events as event_stream
 from gpuconsole.engine.docker.connection import Connection, negotiated
 from gpuconsole.engine.docker.dial import CONNECT_TIMEOUT_S
@@ -147,6 +147,14 @@ class DockerEngine:
     def pull(self, reference: str, *, platform: str | None = None) -> EngineStream[PullProgress]:
         """Pull an image; a failure is raised from the iteration, with which the pull begins."""
         return pull.pull(self._connection, reference, platform=platform)
+
+    def volumes(self) -> frozenset[str]:
+        """The names of all volumes, anonymous ones included."""
+        return volumes.volume_names(self._connection)
+
+    def remove_volume(self, name: str) -> None:
+        """Remove a volume that no container uses."""
+        volumes.remove_volume(self._connection, name)
 
     def close(self) -> None:
         """Close every connection and stream."""

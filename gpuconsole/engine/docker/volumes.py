@@ -1,0 +1,17 @@
+"""Named volumes: which there are, and removing one."""
+
+from __future__ import annotations
+
+from gpuconsole.engine.docker.answers import Answer, line, objects
+from gpuconsole.engine.docker.connection import Connection
+
+
+def volume_names(connection: Connection) -> frozenset[str]:
+    """The names of all volumes; those of anonymous ones are hexadecimal digits."""
+    answer: Answer = connection.ask(lambda client: client.volumes())
+    return frozenset(line(volume, "Name") for volume in objects(answer, "Volumes"))
+
+
+def remove_volume(connection: Connection, name: str) -> None:
+    """Remove a volume that no container uses."""
+    connection.tell(lambda client: client.remove_volume(name))
