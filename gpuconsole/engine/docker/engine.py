@@ -9,6 +9,7 @@ from gpuconsole.engine.docker import events as event_stream
 from gpuconsole.engine.docker.connection import Connection, negotiated
 from gpuconsole.engine.docker.dial import CONNECT_TIMEOUT_S
 from gpuconsole.engine.docker.execute import DockerExec
+from gpuconsole.engine.docker.interactive import AttachedContainer, InteractiveExec
 from gpuconsole.engine.docker.streams import EngineStream
 from gpuconsole.engine.endpoint import Endpoint
 from gpuconsole.engine.model import Container, CreateRequest, EngineEvent, EngineInfo, Image, PullProgress, Usage
@@ -139,6 +140,33 @@ class DockerEngine:
             tty=tty,
             stdin=stdin,
         )
+
+    def execute_interactive(
+        self,
+        container_id: str,
+        command: Sequence[str],
+        *,
+        size: tuple[int, int] | None,
+        detach_keys: str,
+        user: str | None = None,
+        working_dir: str | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> InteractiveExec:
+        """Start ``command`` for a person, with a terminal of ``size`` rows and columns, or without one."""
+        return interactive.execute_interactive(
+            self._connection,
+            container_id,
+            command,
+            size=size,
+            detach_keys=detach_keys,
+            user=user,
+            working_dir=working_dir,
+            environment=environment,
+        )
+
+    def attach(self, container_id: str, *, size: tuple[int, int] | None, detach_keys: str) -> AttachedContainer:
+        """Join a running container's own terminal, or its input and output when it has none."""
+        return interactive.attach(self._connection, container_id, size=size, detach_keys=detach_keys)
 
     def events(self, *, since: float | None = None) -> EngineStream[EngineEvent]:
         """What happens to containers and images from now on, or from ``since``."""
