@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from gpuconsole.engine.docker import actions, containers, create, execute, images, info, logs, pull, usage, volumes
+from gpuconsole.engine.docker import (
+    actions,
+    containers,
+    create,
+    execute,
+    images,
+    info,
+    interactive,
+    logs,
+    pull,
+    usage,
+    volumes,
+)
 from gpuconsole.engine.docker import events as event_stream
 from gpuconsole.engine.docker.connection import Connection, negotiated
 from gpuconsole.engine.docker.dial import CONNECT_TIMEOUT_S
