@@ -41,15 +41,21 @@ class LaunchTalk:
     def step(self, step: LaunchStep) -> None:
         """Tell of a step."""
         if step.plan is not None:
-            if self._plan is not None:
-                talk("While the image was pulled the GPUs changed:")
-            self._plan = step.plan
-            tell_plan(step.plan)
+            self._tell_plan(step.plan)
         if step.pull is not None:
             self._tell_pull(step.pull)
         if step.phase is Phase.CREATE and self._pull_told_at is not None:
             talk("The image is here.")
         self._phase = step.phase
+
+    def _tell_plan(self, plan: LaunchPlan) -> None:
+        """Tell of a plan, and of one made anew only when it gives other GPUs."""
+        if self._plan is None:
+            tell_plan(plan)
+        elif plan.choice.uuids != self._plan.choice.uuids:
+            talk("While the image was pulled the GPUs changed:")
+            tell_plan(plan)
+        self._plan = plan
 
     def _tell_pull(self, state: PullState) -> None:
         now = time.monotonic()
@@ -108,11 +114,11 @@ def _tell_ended_at_once(launched: Launched, ending: Ending) -> int:
         talk("Its last lines:")
         for line in ending.last_lines:
             talk(f"  | {line}")
-    elif ending.container is None:
-        talk("  It was removed on its end (--rm) with its output; --wait shows the output.")
+    elif launched.plan.request.auto_remove:
+        talk("  Its output went with it (--rm); --wait shows the output.")
     if not launched.plan.request.command and ending.exit_code == 0:
         talk("  → Give it a command after --, or a terminal by -i: its own command had nothing to wait for.")
-    elif ending.exit_code and ending.container is not None:
+    elif ending.exit_code and not launched.plan.request.auto_remove:
         talk(f"  → It is kept: 'gpuconsole logs {launched.name}', 'gpuconsole rm {launched.name}'.")
     return ExitCode.OK if ending.exit_code == 0 else ExitCode.FAILED
 

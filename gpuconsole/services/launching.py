@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from gpuconsole.core.errors import Conflict, ConsoleError, NotFound
+from gpuconsole.core.errors import Conflict, NotFound
 from gpuconsole.engine.model import Container
 from gpuconsole.engine.protocol import Engine, InteractiveProcess
 from gpuconsole.launch.request import name_for
@@ -17,6 +17,7 @@ from gpuconsole.services.obstacles import refuse_taken_name, refuse_taken_ports
 from gpuconsole.services.planning import LaunchPlan, chosen_freely, plan_launch, renamed
 from gpuconsole.services.pulling import PullState, ensure_image
 from gpuconsole.services.session import Session
+from gpuconsole.services.undoing import Made
 
 _NAME_TRIES = 5
 _NO_KEYS = ""
@@ -39,7 +40,7 @@ class LaunchStep:
 
     phase: Phase
     plan: LaunchPlan | None = None
-    """What is about to be done, with the first step of a plan and of a plan made anew."""
+    """What is about to be done; made anew before the container is made, since a pull takes its time."""
     pull: PullState | None = None
     """How far the pull is."""
 
@@ -106,17 +107,9 @@ def launch(
     )
     if pulled and chosen_freely(spec):
         # A pull takes minutes, in which the GPUs that were free may have been taken.
-        plan = _plan_again(session, plan, on_step)
+        plan = plan_launch(session, spec, name=plan.name)
     _go_on(cancel, "before anything was made")
-    container_id, plan = _create(engine, plan, on_step)
-    return _run(engine, container_id, plan, on_step, cancel=cancel, on_output=on_output)
-
-
-def _plan_again(session: Session, plan: LaunchPlan, on_step: OnStep) -> LaunchPlan:
-    again = plan_launch(session, plan.spec, name=plan.name)
-    if again.choice.uuids != plan.choice.uuids:
-        on_step(LaunchStep(Phase.PLAN, plan=again))
-    return again
+    return _bring_up(engine, plan, on_step, cancel=cancel, on_output=on_output)
 
 
 def _go_on(cancel: Cancellation, when: str) -> None:
@@ -124,62 +117,62 @@ def _go_on(cancel: Cancellation, when: str) -> None:
         raise Cancelled(f"Interrupted {when}: nothing was launched.")
 
 
-def _create(engine: Engine, plan: LaunchPlan, on_step: OnStep) -> tuple[str, LaunchPlan]:
+def _bring_up(
+    engine: Engine, plan: LaunchPlan, on_step: OnStep, *, cancel: Cancellation, on_output: OnOutput | None
+) -> Launched:
+    """Make and start the container, and watch or follow it."""
+    made = Made(engine, plan)
+    process: InteractiveProcess | None = None
+    ending: Ending | None = None
+    started_at = now()
+    try:
+        plan = _create(engine, plan, made, on_step)
+        _go_on(cancel, "after the container was made")
+        if on_output is not None:
+            # Joined before the start, so that the first line is not lost, nor all of a short run with --rm.
+            process = engine.attach(made.container_id, size=None, detach_keys=_NO_KEYS)
+        on_step(LaunchStep(Phase.START))
+        engine.start(made.container_id)
+        _go_on(cancel, "just after the start")
+        if process is None:
+            on_step(LaunchStep(Phase.WATCH))
+            ending = first_second(engine, made.container_id, started_at=started_at)
+            _go_on(cancel, "just after the start")
+    except BaseException as error:
+        if process is not None:
+            process.close()
+        made.undo(error)
+        if isinstance(error, Conflict):
+            refuse_taken_ports(engine, plan)
+        raise
+    if process is not None and on_output is not None:
+        on_step(LaunchStep(Phase.FOLLOW))
+        ending = follow(
+            engine,
+            made.container_id,
+            process,
+            name=plan.name,
+            started_at=started_at,
+            on_output=on_output,
+            cancel=cancel,
+        )
+    return _settled(engine, made.container_id, plan, ending, started_at=started_at)
+
+
+def _create(engine: Engine, plan: LaunchPlan, made: Made, on_step: OnStep) -> LaunchPlan:
     """Make the container; a name of ours that is taken is made anew."""
-    on_step(LaunchStep(Phase.CREATE))
+    on_step(LaunchStep(Phase.CREATE, plan=plan))
     for attempt in range(_NAME_TRIES):
         try:
-            return engine.create(plan.request), plan
+            made.container_id = engine.create(plan.request)
         except Conflict:
             if plan.spec.name is not None or attempt == _NAME_TRIES - 1:
                 raise
             plan = renamed(plan, name_for(plan.spec))
+            on_step(LaunchStep(Phase.CREATE, plan=plan))
+        else:
+            return plan
     raise AssertionError("the loop returns or raises")
-
-
-def _run(
-    engine: Engine,
-    container_id: str,
-    plan: LaunchPlan,
-    on_step: OnStep,
-    *,
-    cancel: Cancellation,
-    on_output: OnOutput | None,
-) -> Launched:
-    """Start the container that was made, and watch or follow it."""
-    process: InteractiveProcess | None = None
-    started_at = now()
-    try:
-        _go_on(cancel, "after the container was made")
-        if on_output is not None:
-            # Joined before the start, so that the first line is not lost, nor all of a short run with --rm.
-            process = engine.attach(container_id, size=None, detach_keys=_NO_KEYS)
-        on_step(LaunchStep(Phase.START))
-        engine.start(container_id)
-        _go_on(cancel, "just after the start")
-        if process is None or on_output is None:
-            on_step(LaunchStep(Phase.WATCH))
-            ending = first_second(engine, container_id, started_at=started_at)
-            _go_on(cancel, "just after the start")
-            return _settled(engine, container_id, plan, ending, started_at=started_at)
-    except BaseException as error:
-        if process is not None:
-            process.close()
-        _undo(engine, container_id, plan, error)
-        if isinstance(error, Conflict):
-            refuse_taken_ports(engine, plan)
-        raise
-    on_step(LaunchStep(Phase.FOLLOW))
-    ending = follow(
-        engine,
-        container_id,
-        process,
-        name=plan.name,
-        started_at=started_at,
-        on_output=on_output,
-        cancel=cancel,
-    )
-    return Launched(container_id, plan, ending.container, ending)
 
 
 def _settled(
@@ -192,17 +185,3 @@ def _settled(
     except NotFound:  # it ended just now, and was removed on its end
         code = exit_code_from_events(engine, container_id, since=started_at)
         return Launched(container_id, plan, None, Ending(code))
-
-
-def _undo(engine: Engine, container_id: str, plan: LaunchPlan, error: BaseException) -> None:
-    """Remove the container that will not be used; what cannot be removed is said with the error."""
-    try:
-        engine.remove(container_id, force=True, volumes=True)
-    except NotFound:
-        return
-    except ConsoleError as failure:
-        left = f"The container {plan.name} is left behind: {failure.message}"
-        remedy = f"Remove it by 'gpuconsole rm --force {plan.name}' when the engine answers again."
-        if isinstance(error, ConsoleError):
-            raise type(error)(f"{error.message} {left}", hint=remedy, detail=error.detail) from error
-        raise ConsoleError(left, hint=remedy) from error

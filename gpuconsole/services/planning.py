@@ -9,7 +9,7 @@ from gpuconsole.engine.model import CreateRequest, EngineInfo, GpuPath
 from gpuconsole.host.cdi import DEFAULT_DIRS
 from gpuconsole.host.facts import launch_facts
 from gpuconsole.launch.gpupath import GpuRoute, choose_gpu_path
-from gpuconsole.launch.gpus import GpuChoice, choose_gpus
+from gpuconsole.launch.gpus import GpuChoice, choose_gpus, units_of
 from gpuconsole.launch.render import DockerRun, render
 from gpuconsole.launch.request import build_request, name_for
 from gpuconsole.launch.spec import Force, GpuWish, GpuWishKind, LaunchSpec
@@ -82,14 +82,17 @@ def _gpus(session: Session, spec: LaunchSpec, info: EngineInfo) -> tuple[GpuChoi
         raise Refused(
             f"{told}.", hint="Launch with --gpus none, or pass --force engine-not-local if both have the same GPUs."
         )
+    snapshot = session.gpus.snapshot()
     try:
-        choice = choose_gpus(wish, session.gpus.snapshot())
+        choice = choose_gpus(wish, snapshot)
         facts = launch_facts(cdi_dirs=info.cdi_spec_dirs or DEFAULT_DIRS)
         route = choose_gpu_path(info, facts, choice=choice, wanted=spec.gpu_path)
     except GpuNotFound as error:
         if spec.gpus is not None or spec.gpu_path is not None:
             raise
-        return *nothing, (f"It gets no GPU. {error.message}",)
+        # Who has GPUs and cannot give them wants to know the remedy; who has none does not.
+        remedy = f" {error.hint}" if units_of(snapshot) else ""
+        return *nothing, (f"{error.message}{remedy}",)
     return choice, route, ()
 
 
@@ -99,8 +102,6 @@ def _notes(spec: LaunchSpec, info: EngineInfo) -> tuple[str, ...]:
         notes.append(f"The folders to mount are those of the engine's machine ({info.endpoint}), not of this one.")
     public = [port for port in spec.ports if port.host_ip in ("0.0.0.0", "::")]  # noqa: S104  # what the user wrote
     notes.extend(f"Port {port.host_port or port.container_port} is open to the network, as written." for port in public)
-    if spec.user is None and spec.interactive is None and not spec.mounts:
-        notes.append("Nothing is mounted: what it writes is lost when the container is removed.")
     return tuple(notes)
 
 
