@@ -42,6 +42,8 @@ class Request:
     """What is known of the place beforehand."""
     ephemeral: bool = False
     """The container was made for this check and goes with it."""
+    local: bool = False
+    """There is no container: words and remedies are for the machine itself."""
     deadline_s: float = DEADLINE_S
     interpreters: tuple[str, ...] = ()
     """To be preferred before those found there."""
@@ -98,6 +100,7 @@ def run_local(
         asked=asked_gpus,
         environment=Environment(suite=payload.SUITE, where="this machine"),
         deadline_s=deadline_s,
+        local=True,
         interpreters=place.pythons,
     )
     return run(place, request, on_record=on_record, cancel=cancel)
@@ -135,6 +138,7 @@ def _command(python: str, name: str, *, shipped: archive.Archive, place: Place, 
         "asked": None if asked.gpus is None else jsonable(asked.gpus),
         "asked_count": asked.count,
         "ephemeral": request.ephemeral,
+        "local": request.local,
         "workdir": place.workdir,
         "deadline_s": request.deadline_s,
     }

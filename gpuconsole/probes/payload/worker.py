@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import signal
 import sys
 import time
@@ -37,6 +38,8 @@ def work(config: dict[str, Any]) -> int:
         report(check.title, begin=True)
         begun = time.monotonic()
         outcome = _run(check, context)
+        if context.local:
+            _without_container(outcome)
         context.statuses[slug] = outcome.status
         out.emit(
             "check", id=slug, status=outcome.status, why=outcome.why, fix=outcome.fix, value=outcome.value,
@@ -56,6 +59,14 @@ def _run(check: Check, context: Context) -> Outcome:
     except Exception as error:
         why = "{}: {}".format(type(error).__name__, first_line(error))
         return Outcome(FAIL, why, "This is not expected; the notes may tell more.", {"error": type(error).__name__})
+
+
+def _without_container(outcome: Outcome) -> None:
+    """Say it in words that hold where there is no container."""
+    for words, other in ((" in the container", " here"), ("the container", "this machine")):
+        outcome.why = outcome.why.replace(words, other)
+    if re.search("container|launch|image", outcome.fix, re.IGNORECASE):
+        outcome.fix = "Run gpuconsole doctor: it looks at this machine."
 
 
 def _without(needed: str, context: Context) -> Outcome:

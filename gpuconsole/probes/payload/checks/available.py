@@ -113,7 +113,7 @@ def _nothing_given(facts: dict[str, Any]) -> Outcome | None:
         return Outcome(FAIL, "no GPU is in the container, although it was given some", _RELAUNCH)
     if facts["asked"] is None:
         return Outcome(WARN, "there is no GPU in the container: no /dev/nvidia0 or other", _RELAUNCH)
-    return Outcome(SKIP, "no GPU was given to the container", "For GPUs launch it with --gpus.")
+    return Outcome(SKIP, "no GPU was given", "For GPUs launch it with --gpus.")
 
 
 def _taken_away(facts: dict[str, Any]) -> Outcome | None:

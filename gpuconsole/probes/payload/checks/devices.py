@@ -67,7 +67,7 @@ def compare_nodes(nodes: list[str], asked: list[Asked] | None) -> Outcome:
     if asked is None:
         return Outcome(SKIP, "CUDA does not work here, and which GPUs were given is not known")
     if not asked:
-        return Outcome(SKIP, "no GPU was given to the container")
+        return Outcome(SKIP, "no GPU was given")
     wanted = {"/dev/nvidia{}".format(one.minor): one for one in asked if one.minor is not None}
     missing = [one.label for path, one in sorted(wanted.items()) if path not in nodes]
     if missing:

@@ -1,0 +1,113 @@
+"""``gpuconsole check``: is this container, image or machine fit for training?"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import click
+from click.shell_completion import CompletionItem
+
+from gpuconsole.cli.context import Settings, pass_settings
+from gpuconsole.core.errors import ExitCode
+
+if TYPE_CHECKING:
+    from gpuconsole.cli.check_talk import CheckTalk
+    from gpuconsole.launch.spec import LaunchSpec
+    from gpuconsole.probes.records import CheckReport
+    from gpuconsole.services.cancelling import Cancellation
+    from gpuconsole.services.session import Session
+
+_EPILOG = """\b
+Examples:
+  gpuconsole check llama-ft
+  gpuconsole check --image pytorch/pytorch:2.9.0-cuda12.8-cudnn9-runtime --gpus 1
+  gpuconsole check --local
+  gpuconsole check llama-ft --json | jq .verdict
+\b
+It imports torch, starts CUDA, compares results with float64 on the CPU, passes a tensor
+through /dev/shm and saves a file, as the container's own user. It changes no setting, and
+leaves nothing behind, also on ctrl+c. --image uses a fresh container and removes it.
+Exit code 0 when no check failed, 1 when one failed."""
+
+
+def _names(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from gpuconsole.services.naming import names_for_completion
+
+    host = ctx.find_root().params.get("host") or os.environ.get("GPUCONSOLE_HOST")
+    return [CompletionItem(name) for name in names_for_completion(host, incomplete)]
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("name", metavar="[NAME]", required=False, shell_complete=_names)
+@click.option("--image", metavar="REF", help="Check a fresh container of this image instead.")
+@click.option("--local", is_flag=True, help="Check this machine's own Python instead.")
+@click.option("--gpus", metavar="GPUS", help="With --image: N, device=0,2, all, auto or none.")
+@click.option("--timeout", metavar="SECONDS", type=click.FloatRange(min=1), help="For all checks; 120 by default.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
+@pass_settings
+def check(
+    settings: Settings,
+    /,
+    *,
+    name: str | None,
+    image: str | None,
+    local: bool,
+    gpus: str | None,
+    timeout: float | None,
+    as_json: bool,
+) -> int:
+    """Check whether NAME is fit for training, and name the one thing that is wrong."""
+    if sum((name is not None, image is not None, local)) != 1:
+        raise click.UsageError("Give the name of a container, or --image REF, or --local: one of them.")
+    if gpus is not None and image is None:
+        raise click.UsageError("--gpus goes with --image: a container that runs has its GPUs already.")
+    if not local:
+        settings.may_change("run a check in a container")
+    from gpuconsole.cli.check_talk import CheckTalk
+    from gpuconsole.cli.interrupts import left_at_once, run_interruptible
+    from gpuconsole.probes.runner import DEADLINE_S
+
+    session, told = settings.session(), CheckTalk()
+    spec = None if image is None else _spec(session, image, gpus)
+
+    def work(cancel: Cancellation) -> CheckReport:
+        return _check(session, told, name=name, spec=spec, cancel=cancel, deadline_s=timeout or DEADLINE_S)
+
+    try:
+        report = run_interruptible(
+            work,
+            tell=told.interrupted,
+            left=lambda: left_at_once("the check may still be ending", hint="It ends by itself within seconds."),
+        )
+    finally:
+        told.finish()
+    told.result(report, as_json=as_json)
+    return ExitCode.FAILED if report.failed else ExitCode.OK
+
+
+def _spec(session: Session, image: str, gpus: str | None) -> LaunchSpec:
+    from gpuconsole.launch.fields import Surroundings
+    from gpuconsole.launch.options import LaunchOptions, read_options
+
+    return read_options(
+        LaunchOptions(image=image, gpus=gpus), Surroundings.current(engine_is_local=session.endpoint.local)
+    )
+
+
+def _check(
+    session: Session,
+    told: CheckTalk,
+    *,
+    name: str | None,
+    spec: LaunchSpec | None,
+    cancel: Cancellation,
+    deadline_s: float,
+) -> CheckReport:
+    from gpuconsole.services import checking
+
+    if spec is not None:
+        return checking.check_image(session, spec, told.record, on_step=told.step, cancel=cancel, deadline_s=deadline_s)
+    if name is not None:
+        return checking.check_container(session, name, told.record, cancel=cancel, deadline_s=deadline_s)
+    return checking.check_local(session, told.record, cancel=cancel, deadline_s=deadline_s)
