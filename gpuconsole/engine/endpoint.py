@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from gpuconsole.core.errors import BadFile, UsageError
 from gpuconsole.core.text import plain_line
@@ -39,6 +40,11 @@ class Endpoint:
     def socket_path(self) -> str | None:
         """Path of the unix socket, None for an engine reached otherwise."""
         return self.url.removeprefix("unix://") if self.local else None
+
+    @property
+    def base_path(self) -> str:
+        """What stands before every path of an engine behind a TCP proxy; mostly nothing."""
+        return urlsplit(self.url).path if self.url.startswith("tcp://") else ""
 
 
 def resolve(
@@ -101,7 +107,7 @@ def normalised(address: str, source: str, default_socket: str = DEFAULT_SOCKET) 
 
 
 _SSH = re.compile(r"(?:[^@/:\s-][^@/:\s]*@)?(?:[^@/:\s\[-][^@/:\s]*|\[[0-9a-fA-F:]+\])(?::\d{1,5})?(?:/\S*)?")
-_HOST_PORT = re.compile(r"(?P<host>[^:/\s\[\]]*|\[[0-9a-fA-F:.%]+\])(?::(?P<port>\d{1,5})?)?(?P<path>/\S*)?")
+_HOST_PORT = re.compile(r"(?P<host>[^:/\s\[\]]*|\[[0-9a-zA-Z:.%_-]+\])(?::(?P<port>\d{1,5})?)?(?P<path>/\S*)?")
 
 
 def _tcp(rest: str, address: str, source: str) -> str:

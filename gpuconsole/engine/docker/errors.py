@@ -70,5 +70,9 @@ def _without_wrappers(line: str) -> str:
 def _without_tail(line: str) -> str:
     line = " ".join(line.split())
     while match := _TAIL.search(line):
-        line = line[: match.start()].rstrip()
+        line = line[: match.start()]
+    line = line.rstrip(" .\\")
+    # What is left of the escaping around it.
+    while line.endswith('"') and line.count('"') % 2:
+        line = line[:-1].rstrip(" .\\")
     return line

@@ -62,7 +62,7 @@ class Exchange:
         self._endpoint = endpoint
         self._method = method
         pairs = {key: value for key, value in (query or {}).items() if value is not None}
-        self._target = quote(path, safe="/:@") + (f"?{urlencode(pairs)}" if pairs else "")
+        self._target = endpoint.base_path + quote(path, safe="/:@") + (f"?{urlencode(pairs)}" if pairs else "")
         self._body = None if body is None else json.dumps(body).encode()
         self._headers = dict(headers or {})
         self._hijack = hijack

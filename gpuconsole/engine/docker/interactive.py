@@ -57,6 +57,11 @@ def execute_interactive(
 class InteractiveExec(DockerExec):
     """A process started in a container, its terminal as large as the person's."""
 
+    @property
+    def backlog(self) -> int:
+        """How many pieces of what was written the engine has not taken yet."""
+        return self._input.qsize()
+
     def resize(self, *, rows: int, columns: int) -> None:
         """Tell its terminal the new size; nothing happens when it has none or has just ended."""
         self._resized(rows, columns)
@@ -139,6 +144,11 @@ class AttachedContainer(DockerExec):
         super().__init__(connection, container_id, exchange, tty=tty)
         self._end = end
         self.takes_input = stdin
+
+    @property
+    def backlog(self) -> int:
+        """How many pieces of what was written the engine has not taken yet."""
+        return self._input.qsize()
 
     def write(self, data: bytes) -> None:
         """Send ``data`` to its standard input, if that is joined."""

@@ -64,7 +64,7 @@ class EngineAdapter(requests.adapters.HTTPAdapter):
     def request_url(self, request: requests.PreparedRequest, proxies: Mapping[str, str] | None) -> str:
         """What stands in the request line: the path alone."""
         del proxies
-        return request.path_url
+        return self._endpoint.base_path + request.path_url
 
     def forget_idle(self) -> None:
         """Close the connections that are idle: after one broke, the others are stale as well."""
