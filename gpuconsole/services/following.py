@@ -19,6 +19,8 @@ SETTLE_S = 1.0
 LAST_LINES = 15
 _EVENTS_S = 3.0
 _END_S = 15.0
+_REMOVAL_S = 10.0
+_LOOK_AGAIN_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +50,23 @@ def ending_of(engine: Engine, container_id: str, code: int | None, *, started_at
     """The ending of a container that has ended, with as much as is left of it."""
     try:
         container = engine.container(container_id)
-        return Ending(code, container, last_lines(engine, container_id))
+        lines = last_lines(engine, container_id)
     except NotFound:
         return Ending(exit_code_from_events(engine, container_id, since=started_at) if code is None else code)
+    if container.auto_remove:
+        _await_removal(engine, container_id)
+    return Ending(code, container, lines)
+
+
+def _await_removal(engine: Engine, container_id: str) -> None:
+    """Wait until a container that is removed on its end is gone, so that its name is free again."""
+    deadline = time.monotonic() + _REMOVAL_S
+    while time.monotonic() < deadline:
+        try:
+            engine.container(container_id)
+        except NotFound:
+            return
+        time.sleep(_LOOK_AGAIN_S)
 
 
 def last_lines(engine: Engine, container_id: str, *, count: int = LAST_LINES) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ class PullState:
     reference: str
     layers: int = 0
     layers_done: int = 0
+    """Downloaded and unpacked; containerd's image store does not tell of each layer's unpacking."""
     layers_downloaded: int = 0
     current_bytes: int = 0
     """Downloaded so far, of the layers whose size is known."""
@@ -35,7 +36,7 @@ class PullState:
     def __str__(self) -> str:
         if not self.layers:
             return self.status or "asking the registry"
-        text = f"{self.layers_done} of {self.layers} layers"
+        text = f"{self.layers_downloaded} of {self.layers} layers downloaded"
         if self.total_bytes:
             text += f", {gib(self.current_bytes)} of {gib(self.total_bytes)} GiB"
             if self.layers_downloaded == self.layers and self.layers_done < self.layers:

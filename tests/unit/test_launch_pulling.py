@@ -35,10 +35,10 @@ def test_layers_and_bytes_are_added_up() -> None:
         layer("c", "Download complete"),
     )
     assert state == PullState("team/image:1", 3, 1, 2, 5 * GIB, 6 * GIB, "Pulling from team/image")
-    assert str(state) == "1 of 3 layers, 5.0 of 6.0 GiB"
+    assert str(state) == "2 of 3 layers downloaded, 5.0 of 6.0 GiB"
 
 
 def test_unpacking_is_told_when_all_is_downloaded() -> None:
     steps = (layer("a", "Downloading", 1, GIB), layer("a", "Verifying Checksum"), layer("a", "Extracting", 5, GIB))
-    assert str(state_after(*steps)) == "0 of 1 layers, 1.0 of 1.0 GiB, unpacking"
-    assert str(state_after(*steps, layer("a", "Pull complete"))) == "1 of 1 layers, 1.0 of 1.0 GiB"
+    assert str(state_after(*steps)) == "1 of 1 layers downloaded, 1.0 of 1.0 GiB, unpacking"
+    assert str(state_after(*steps, layer("a", "Pull complete"))) == "1 of 1 layers downloaded, 1.0 of 1.0 GiB"
