@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _ASCII = str.maketrans({"–": "-", "—": "-", "…": "~", "·": "|", "°": "", "→": "->", "└": "`", "×": "x"})
@@ -40,19 +41,37 @@ class Glyphs:
         return text.translate(_ASCII).encode("ascii", errors="replace").decode("ascii")
 
 
-def glyphs_of_stdout(environment: Mapping[str, str] = os.environ) -> Glyphs:
-    """What stdout is able to show: by the locale, the terminal's type, ``NO_COLOR``, and whether it is a terminal."""
+def glyphs_of_stdout() -> Glyphs:
+    """What stdout is able to show: by locale and encoding, the terminal's type, ``NO_COLOR``, and being one at all."""
     terminal = sys.stdout.isatty()
-    kind = environment.get("TERM", "")
+    kind = os.environ.get("TERM", "")
     return Glyphs(
-        unicode=speaks_utf8(environment) and kind not in ("dumb", "linux"),
-        colour=terminal and not environment.get("NO_COLOR") and kind != "dumb",
+        unicode=writes_utf8() and _locale_is_utf8() and kind not in ("dumb", "linux"),
+        colour=terminal and not os.environ.get("NO_COLOR") and kind != "dumb",
         width=shutil.get_terminal_size().columns if terminal else None,
     )
 
 
-def speaks_utf8(environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether locale and stdout take UTF-8. Python writes UTF-8 in the C locale too, where a terminal may not."""
-    locale = next((environment[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if environment.get(name)), "")
-    encoding = (sys.stdout.encoding or "").lower().replace("-", "")
-    return encoding == "utf8" and "utf8" in locale.lower().replace("-", "")
+def writes_utf8() -> bool:
+    """Whether stdout takes any character."""
+    return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+
+
+def _locale_is_utf8() -> bool:
+    """Whether the user's locale is one of UTF-8.
+
+    In the C locale Python writes UTF-8 all the same, and sets ``LC_CTYPE`` to say so; the terminal knows nothing of it,
+    so what counts is the environment that this program was started with.
+    """
+    started_with = _first_environment()
+    name = next((started_with[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if started_with.get(name)), "C")
+    return "utf8" in name.lower().replace("-", "")
+
+
+def _first_environment() -> Mapping[str, str]:
+    try:
+        entries = Path("/proc/self/environ").read_bytes().split(b"\0")
+    except OSError:
+        return os.environ
+    pairs = (os.fsdecode(entry).partition("=") for entry in entries)
+    return {name: value for name, _, value in pairs}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpuconsole.cli.context import Settings, pass_settings
-from gpuconsole.cli.glyphs import glyphs_of_stdout, speaks_utf8
+from gpuconsole.cli.glyphs import glyphs_of_stdout, writes_utf8
 from gpuconsole.cli.output import data
 from gpuconsole.cli.status_table import overview_text, tmux_line
 from gpuconsole.cli.status_watch import repeat, screen
@@ -127,4 +127,4 @@ _dumps = partial(json.dumps, allow_nan=False)
 
 
 def _dumped(body: dict[str, Any], *, indent: int | None = None) -> str:
-    return _dumps(body, indent=indent, ensure_ascii=not speaks_utf8())
+    return _dumps(body, indent=indent, ensure_ascii=not writes_utf8())

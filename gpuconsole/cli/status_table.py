@@ -11,8 +11,8 @@ from gpuconsole.cli.glyphs import Glyphs
 from gpuconsole.cli.output import Column, table
 from gpuconsole.core.text import gib, shorten, size
 from gpuconsole.gpu.model import Gpu, GpuStatus, Mig
-from gpuconsole.gpu.state import GpuState, state_of
 from gpuconsole.host.model import GpuView, Holder, HostView
+from gpuconsole.host.state import MemoryState, memory_state
 
 UNATTRIBUTED_FROM = 64 * 2**20
 """Smaller amounts of memory that no process explains are the driver's own rounding."""
@@ -30,8 +30,8 @@ _HOLDER_COLUMNS = (
 _CPU_COLUMN = 6
 
 _COLOURS = {
-    GpuState.FREE: "green", GpuState.ASLEEP: "blue", GpuState.IDLE: "cyan", GpuState.PACKED: "yellow",
-    GpuState.UNKNOWN: "magenta", GpuState.FAILED: "red",
+    MemoryState.FREE: "green", MemoryState.IDLE: "cyan", MemoryState.PACKED: "yellow", MemoryState.WATCH: "yellow",
+    MemoryState.RISK: "red", MemoryState.CRITICAL: "red", MemoryState.FAILED: "red", MemoryState.UNKNOWN: "magenta",
 }  # fmt: skip
 
 _THROTTLES = {
@@ -81,20 +81,25 @@ def _gpus(view: HostView, glyphs: Glyphs) -> str:
     cells = max(len(_figures(pool)) for pool in pools)
     rows = []
     for entry in view.gpus:
-        rows.append(_gpu_row(entry.gpu, _memory(entry.gpu, glyphs, cells)))
+        rows.append(_gpu_row(entry, _memory(entry.gpu, glyphs, cells)))
         rows.extend(_mig_row(mig, _memory(mig, glyphs, cells)) for mig in entry.gpu.migs)
     return table(_GPU_COLUMNS, rows, width=glyphs.width)
 
 
-def _gpu_row(gpu: Gpu, memory: str) -> list[str]:
+def _gpu_row(entry: GpuView, memory: str) -> list[str]:
+    gpu = entry.gpu
     return [
         f"{gpu.index} {short_name(gpu.name)}",
         _with_unit(gpu.utilization_pct, "%"),
         memory,
         _with_unit(gpu.temperature_c, "°C"),
         _power(gpu),
-        state_of(gpu).value,
+        _word(entry),
     ]
+
+
+def _word(entry: GpuView) -> str:
+    return "asleep" if entry.gpu.asleep else memory_state(entry).value
 
 
 def _mig_row(mig: Mig, memory: str) -> list[str]:
@@ -205,16 +210,16 @@ def _coloured(text: str, view: HostView, glyphs: Glyphs) -> str:
     """Titles bold and each GPU's state, which ends its line, in its colour."""
     if not glyphs.colour:
         return text
-    states = iter([state_of(entry.gpu) for entry in view.gpus])
+    entries = iter(view.gpus)
     lines = []
-    state = next(states, None)
+    entry = next(entries, None)
     for line in text.split("\n"):
         if _TITLES.match(line):
             line = click.style(line, bold=True)
-        elif state is not None and line.endswith(f" {state.value}"):
-            word = click.style(state.value, fg=_COLOURS.get(state), bold=state is GpuState.FAILED)
-            line = line.removesuffix(state.value) + word
-            state = next(states, None)
+        elif entry is not None and line.endswith(f" {_word(entry)}"):
+            word = _word(entry)
+            line = line.removesuffix(word) + click.style(word, fg=_COLOURS.get(memory_state(entry)))
+            entry = next(entries, None)
         lines.append(line)
     return "\n".join(lines)
 
@@ -224,27 +229,36 @@ def tmux_line(view: HostView, *, colour: bool) -> str:
 
     tmux reads ``#`` in it as the start of a format; ours are colours, and that of foreign text is doubled.
     """
-    states = {entry.gpu.index: state_of(entry.gpu) for entry in view.gpus}
-    if not states:
-        return _tmux_coloured(f"no GPU: {view.snapshot.reason or 'unknown'}", GpuState.FAILED, colour=colour)
-    worst = max(view.gpus, key=lambda entry: (states[entry.gpu.index].rank, _share(entry.gpu))).gpu
-    free = sum(state is GpuState.FREE for state in states.values())
-    words = [f"GPU {free}/{len(states)} free", f"{worst.index} {shorten(short_name(worst.name), 12)}"]
-    if view.snapshot.problem is not None:
-        return _tmux_coloured(f"{words[0]} · {view.snapshot.reason}", GpuState.FAILED, colour=colour)
-    figures = states[worst.index].value
-    if worst.utilization_pct is not None:
-        figures += f" {worst.utilization_pct}%"
-    if worst.memory_used_bytes is not None:
-        figures += f" {worst.memory_used_bytes / 2**30:.0f}/{(worst.memory_total_bytes or 0) / 2**30:.0f}G"
-    return _tmux_coloured(f"{words[0]} · {words[1]} {figures}", states[worst.index], colour=colour)
+    problem = view.snapshot.reason if view.snapshot.problem is not None else None
+    if not view.gpus:
+        return _tmux_coloured(f"no GPU: {problem or 'unknown'}", MemoryState.FAILED, colour=colour)
+    free = sum(memory_state(entry) is MemoryState.FREE for entry in view.gpus)
+    count = f"GPU {free}/{len(view.gpus)} free"
+    if problem is not None:
+        return _tmux_coloured(f"{count} · {problem}", MemoryState.FAILED, colour=colour)
+    worst = max(view.gpus, key=lambda entry: (memory_state(entry).severity, _share(entry.gpu)))
+    return _tmux_coloured(f"{count} · {_in_short(worst)}", memory_state(worst), colour=colour)
+
+
+def _in_short(entry: GpuView) -> str:
+    """``2 H200 packed 98% 131/140G``."""
+    gpu = entry.gpu
+    words = [str(gpu.index)]
+    if gpu.name:
+        words.append(shorten(short_name(gpu.name), 12))
+    words.append(_word(entry))
+    if gpu.utilization_pct is not None:
+        words.append(f"{gpu.utilization_pct}%")
+    if gpu.memory_used_bytes is not None and gpu.memory_total_bytes is not None:
+        words.append(f"{gpu.memory_used_bytes / 2**30:.0f}/{gpu.memory_total_bytes / 2**30:.0f}G")
+    return " ".join(words)
 
 
 def _share(gpu: Gpu) -> float:
     return gpu.memory_used_bytes / gpu.memory_total_bytes if gpu.memory_used_bytes and gpu.memory_total_bytes else 0.0
 
 
-def _tmux_coloured(text: str, state: GpuState, *, colour: bool) -> str:
+def _tmux_coloured(text: str, state: MemoryState, *, colour: bool) -> str:
     escaped = text.replace("#", "##")
     tint = _COLOURS.get(state)
     return f"#[fg={tint}]{escaped}#[default]" if colour and tint else escaped

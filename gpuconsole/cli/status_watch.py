@@ -20,7 +20,7 @@ _TO_END_OF_SCREEN = "\x1b[J"
 
 
 def repeat(show: Callable[[], None], *, every_s: float) -> None:
-    """Call ``show`` every ``every_s`` seconds until ctrl+c, which is how a watch ends and no failure."""
+    """Call ``show`` every ``every_s`` seconds until ctrl+c or nobody reads: both end a watch, neither is a failure."""
     try:
         while True:
             due = time.monotonic() + every_s
@@ -28,6 +28,10 @@ def repeat(show: Callable[[], None], *, every_s: float) -> None:
             time.sleep(max(0.0, due - time.monotonic()))
     except KeyboardInterrupt:
         return
+    except BrokenPipeError:
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # what is still buffered would fail again at exit
 
 
 @contextmanager

@@ -1,0 +1,78 @@
+"""The state of a GPU's memory in one word, the same everywhere.
+
+From a single look only five of the words can be told; the others need a history and are the forecaster's.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from gpuconsole.gpu.model import GpuStatus
+from gpuconsole.host.model import GpuView
+
+FREE_BELOW_BYTES = 512 * 2**20
+"""Used memory of a GPU nobody holds: what an X server or a context left behind may take."""
+IDLE_BELOW_PCT = 3
+PACKED_FROM = 0.97
+"""Share of the memory in use at which a steady GPU is called packed. No warning: many runs fill a card on purpose."""
+
+
+class MemoryState(StrEnum):
+    """What is going on in a GPU's memory."""
+
+    FREE = "free"
+    """Nobody holds it."""
+    IDLE = "idle"
+    """Somebody holds it and computes nothing."""
+    LOADING = "loading"
+    STEADY = "steady"
+    PACKED = "packed"
+    """Full on purpose, and not growing."""
+    WATCH = "watch"
+    RISK = "risk"
+    CRITICAL = "critical"
+    FAILED = "failed"
+    """The GPU does not answer, or its memory ran out."""
+    UNKNOWN = "unknown"
+
+    @property
+    def severity(self) -> int:
+        """The higher, the sooner it must be seen."""
+        return _SEVERITY[self]
+
+
+_SEVERITY = {
+    MemoryState.FREE: 0,
+    MemoryState.IDLE: 1,
+    MemoryState.STEADY: 2,
+    MemoryState.LOADING: 2,
+    MemoryState.PACKED: 3,
+    MemoryState.UNKNOWN: 4,
+    MemoryState.WATCH: 5,
+    MemoryState.RISK: 6,
+    MemoryState.CRITICAL: 7,
+    MemoryState.FAILED: 8,
+}
+
+
+def memory_state(view: GpuView) -> MemoryState:
+    """The word for one look at a GPU."""
+    gpu = view.gpu
+    if gpu.status is not GpuStatus.OK:
+        return MemoryState.FAILED
+    used, total = gpu.memory_used_bytes, gpu.memory_total_bytes
+    if not view.holders:
+        if used is None:
+            return MemoryState.FREE if gpu.unified_memory and gpu.processes == () else MemoryState.UNKNOWN
+        return MemoryState.FREE if used < FREE_BELOW_BYTES else _held(used, total, gpu.utilization_pct)
+    return _held(used, total, gpu.utilization_pct)
+
+
+def _held(used: int | None, total: int | None, utilization: int | None) -> MemoryState:
+    if utilization is not None and utilization < IDLE_BELOW_PCT:
+        return MemoryState.IDLE
+    if used is not None and total and used / total >= PACKED_FROM:
+        return MemoryState.PACKED
+    if utilization is None and used is None:
+        return MemoryState.UNKNOWN
+    return MemoryState.STEADY
