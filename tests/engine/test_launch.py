@@ -6,6 +6,7 @@ import json
 import os
 import socket
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -439,6 +440,29 @@ def test_stopped_in_any_phase_nothing_is_left(engine: Engine, sessions: OpenSess
 
     with pytest.raises(Cancelled) as caught:
         launch(sessions(engine), spec(image, "sleep", "100", gpus="none", volumes=("fresh:/a",)), stop, cancel=cancel)
+    assert "nothing was launched" in caught.value.message
+    assert names(engine) == []
+    assert volumes(engine) == []
+
+
+@pytest.mark.parametrize("phase", [Phase.CREATE, Phase.START])
+def test_stopped_while_the_engine_hangs_nothing_is_left_when_it_goes_on(
+    engine: Engine, sessions: OpenSession, phase: Phase
+) -> None:
+    image = engine.load("small")
+    cancel = Cancellation()
+    thaws: list[threading.Timer] = []
+
+    def hang(step: LaunchStep) -> None:
+        if step.phase is phase and not thaws:
+            engine.freeze()
+            cancel.request()
+            thaws.append(threading.Timer(1, engine.thaw))
+            thaws[0].start()
+
+    with pytest.raises(Cancelled) as caught:
+        launch(sessions(engine), spec(image, "sleep", "100", gpus="none", volumes=("fresh:/a",)), hang, cancel=cancel)
+    thaws[0].join()
     assert "nothing was launched" in caught.value.message
     assert names(engine) == []
     assert volumes(engine) == []
