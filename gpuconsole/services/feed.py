@@ -1,0 +1,210 @@
+"""What the console shows, kept up to date: GPUs on one thread, the engine on another, figures of what is on screen."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from gpuconsole.core.errors import ConsoleError
+from gpuconsole.host.usage import UsageReader, pids_of
+from gpuconsole.services.overview import Overview
+from gpuconsole.services.sampler import Sampler
+
+if TYPE_CHECKING:
+    from gpuconsole.engine.model import Container, EngineEvent, EngineInfo, Image, Usage
+    from gpuconsole.host.model import HostView
+    from gpuconsole.services.containers import ContainerView
+    from gpuconsole.services.images import ImageView
+    from gpuconsole.services.session import Session
+    from gpuconsole.services.watcher import ContainerWatcher, WatchState
+
+
+@dataclass(frozen=True, slots=True)
+class EngineLink:
+    """How the connection to the engine is."""
+
+    connected: bool
+    endpoint: str = ""
+    message: str = ""
+    """What is wrong, in one sentence; empty when nothing is."""
+    hint: str = ""
+    since: float = 0.0
+    """Seconds since the epoch at which it became so."""
+
+
+class Listener(Protocol):
+    """Hears the feed; every method is called on the feed's threads."""
+
+    def host_looked(self, view: HostView) -> None:
+        """The GPUs were looked at."""
+
+    def containers_listed(self, views: tuple[ContainerView, ...]) -> None:
+        """The containers changed, or their figures."""
+
+    def engine_linked(self, link: EngineLink) -> None:
+        """The connection to the engine changed."""
+
+    def engine_known(self, info: EngineInfo) -> None:
+        """The engine said what it is."""
+
+    def images_listed(self, views: tuple[ImageView, ...]) -> None:
+        """The images changed."""
+
+
+class Feed:
+    """Looks at GPUs and engine until it is closed.
+
+    Args:
+        session: Where to look.
+        listener: Who is told.
+        interval_s: Seconds between looks at the GPUs.
+    """
+
+    def __init__(self, session: Session, listener: Listener, *, interval_s: float) -> None:
+        self._session = session
+        self._listener = listener
+        self._overview = Overview(session)
+        self._usage = UsageReader()
+        self._lock = threading.Lock()
+        self._containers: tuple[Container, ...] = ()
+        self._images: dict[str, Image] = {}
+        self._host: HostView | None = None
+        self._usages: dict[str, Usage] = {}
+        self._wanted: frozenset[str] = frozenset()
+        self._connected = False
+        self._local = True
+        self._watcher: ContainerWatcher | None = None
+        self._closed = threading.Event()
+        self._sampler = Sampler("gpu-sampler", self._look, interval_s=interval_s, on_result=self._looked)
+
+    def start(self) -> None:
+        """Begin to look at the GPUs, and to connect to the engine."""
+        self._sampler.start()
+        threading.Thread(target=self._watch, name="engine-opener", daemon=True).start()
+
+    def close(self) -> None:
+        """End it; what hangs is left behind, and harms nothing."""
+        self._closed.set()
+        self._sampler.stop(0.2)
+        watcher = self._watcher
+        if watcher is not None:
+            watcher.stop(0.2)
+
+    def set_interval(self, interval_s: float) -> None:
+        """Look more or less often."""
+        self._sampler.set_interval(interval_s)
+
+    def pause(self) -> None:
+        """Look no more, as while another program has the terminal."""
+        self._sampler.pause()
+
+    def resume(self) -> None:
+        """Look again, at once."""
+        self._sampler.resume()
+        self.refresh()
+
+    def look_at(self, container_ids: frozenset[str]) -> None:
+        """The containers whose CPU and memory somebody sees."""
+        self._wanted = container_ids
+
+    def refresh(self) -> None:
+        """Ask the engine anew, or try to connect now."""
+        if self._watcher is not None:
+            self._watcher.refresh()
+
+    # --- GPUs: the sampler's thread ---
+
+    def _look(self) -> HostView:
+        with self._lock:
+            names = {one.id: one.name for one in self._containers}
+            pids = pids_of((one.id, one.pid) for one in self._containers if one.id in self._wanted and one.running)
+        view = self._overview.look(names=names)
+        usages = self._usage.read(pids) if self._local else {}
+        with self._lock:
+            self._usages = {key: usage for key, usage in self._usages.items() if key in self._wanted} | usages
+        return view
+
+    def _looked(self, view: HostView) -> None:
+        with self._lock:
+            self._host = view
+        self._listener.host_looked(view)
+        self._tell_containers()
+
+    # --- the engine: the watcher's threads ---
+
+    def _watch(self) -> None:
+        from gpuconsole.services.watcher import ContainerWatcher
+
+        if self._closed.is_set():
+            return
+        self._watcher = ContainerWatcher(
+            self._open,
+            on_containers=self._listed,
+            on_state=self._linked,
+            on_event=self._happened,
+        )
+        self._watcher.start()
+
+    def _open(self):  # type: ignore[no-untyped-def]
+        # A connection of its own kind each time: the engine behind an address may be another after a restart.
+        self._session.forget_engine()
+        engine = self._session.engine
+        info = engine.info()
+        self._local = info.local
+        self._listener.engine_known(info)
+        return engine
+
+    def _linked(self, state: WatchState) -> None:
+        self._connected = state.connected
+        endpoint = ""
+        with contextlib.suppress(ConsoleError):
+            endpoint = self._session.endpoint.url
+        error = state.error
+        self._listener.engine_linked(
+            EngineLink(
+                connected=state.connected,
+                endpoint=endpoint,
+                message=error.message if error else "",
+                hint=error.hint if error else "",
+                since=time.time(),
+            )
+        )
+        if state.connected:
+            self.list_images()
+
+    def _listed(self, containers: tuple[Container, ...]) -> None:
+        with self._lock:
+            self._containers = containers
+        self._tell_containers()
+
+    def _happened(self, event: EngineEvent) -> None:
+        if event.kind == "image":
+            threading.Thread(target=self.list_images, name="image-lister", daemon=True).start()
+
+    def list_images(self) -> None:
+        """Ask for the images and tell them; silently nothing while the engine is away."""
+        from gpuconsole.services.images import view_images
+
+        try:
+            images = self._session.engine.images()
+        except ConsoleError:
+            return
+        with self._lock:
+            self._images = {image.id: image for image in images}
+            containers = self._containers
+        if not self._closed.is_set():
+            self._listener.images_listed(view_images(images, containers))
+
+    def _tell_containers(self) -> None:
+        from gpuconsole.services.containers import Surroundings, join
+
+        with self._lock:
+            containers, host = self._containers, self._host
+            known = Surroundings(
+                host=host if self._local else None, usages=dict(self._usages), images=dict(self._images)
+            )
+        if self._connected and not self._closed.is_set():
+            self._listener.containers_listed(tuple(join(one, known) for one in containers))

@@ -1,0 +1,204 @@
+"""The console's app: hears what the services found, and is the only writer of what the screens show."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on
+from textual.app import App, SystemCommand
+from textual.binding import BindingType
+from textual.reactive import reactive
+from textual.screen import Screen
+from textual.worker import Worker, WorkerState
+
+from gpuconsole.core.errors import ConsoleError
+from gpuconsole.core.paths import styles_dir
+from gpuconsole.tui import actions, messages, theme
+from gpuconsole.tui.bridge import Bridge
+from gpuconsole.tui.failures import tell_failure, tell_worker_error
+from gpuconsole.tui.screens.main import MainScreen
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gpuconsole.engine.model import EngineInfo
+    from gpuconsole.host.model import HostView
+    from gpuconsole.services.containers import ContainerView
+    from gpuconsole.services.desk import Desk
+    from gpuconsole.services.feed import EngineLink
+    from gpuconsole.services.images import ImageView
+    from gpuconsole.services.runs import Run
+
+PACES_S = (0.5, 1.0, 2.0, 5.0, 10.0)
+"""Seconds between looks that can be chosen."""
+
+
+class ConsoleApp(App[None]):
+    """The console.
+
+    Args:
+        desk: What it shows and what can be done: the live services, or a stand-in.
+        readonly: Take away everything that changes something.
+        keymap: Action id → keys, from the user's configuration.
+    """
+
+    TITLE = "gpuconsole"
+    ENABLE_COMMAND_PALETTE = True
+    COMMAND_PALETTE_BINDING = "f12"  # ours is in actions.py; this one only satisfies the base class
+    HORIZONTAL_BREAKPOINTS: ClassVar[list[tuple[int, str]] | None] = [
+        (0, "-tiny"), (60, "-narrow"), (100, "-wide"), (160, "-huge"),
+    ]  # fmt: skip
+    VERTICAL_BREAKPOINTS: ClassVar[list[tuple[int, str]] | None] = [(0, "-flat"), (16, "-low"), (32, "-tall")]
+    BINDINGS: ClassVar[list[BindingType]] = [*actions.bindings(actions.APP)]
+
+    host_view: reactive[HostView | None] = reactive(None, init=False)
+    """The GPUs and their holders, as last seen."""
+    containers: reactive[tuple[ContainerView, ...] | None] = reactive(None, init=False)
+    """The containers, None before the first list."""
+    link: reactive[EngineLink | None] = reactive(None, init=False)
+    """How the connection to the engine is."""
+    engine_info: reactive[EngineInfo | None] = reactive(None, init=False)
+    images: reactive[tuple[ImageView, ...] | None] = reactive(None, init=False)
+    runs: reactive[tuple[Run, ...]] = reactive((), init=False)
+    pace_s: reactive[float] = reactive(1.0, init=False)
+    """Seconds between looks."""
+
+    def __init__(self, desk: Desk, *, readonly: bool = False, keymap: dict[str, str] | None = None) -> None:
+        sheets = styles_dir()
+        super().__init__(css_path=[str(path) for path in sorted(sheets.glob("*.tcss"))])
+        self.desk = desk
+        self.readonly = readonly
+        self.glyphs = theme.glyphs()
+        self.failed: BaseException | None = None
+        """What ended the console, when it did not end by itself."""
+        for each in theme.THEMES:
+            self.register_theme(each)
+        self.theme = theme.default_theme()
+        if keymap:
+            self.set_keymap(keymap)
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        """Our own variables, for themes that do not know them."""
+        return theme.TOKENS
+
+    def get_default_screen(self) -> Screen[object]:
+        """The main screen."""
+        return MainScreen()
+
+    def on_mount(self) -> None:
+        """Start to look, once the first screen is painted."""
+        self.call_after_refresh(self.desk.start, Bridge(self), self.pace_s)
+
+    def on_unmount(self) -> None:
+        """Let go of everything, waiting for nobody."""
+        self.desk.close()
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """Every action of the screen, and the app's own."""
+        seen = set()
+        for _, binding, enabled, tooltip in screen.active_bindings.values():
+            if enabled and binding.id and binding.id not in seen and binding.description:
+                seen.add(binding.id)
+                yield SystemCommand(
+                    binding.description, tooltip or binding.description, lambda act=binding.action: self._act(act)
+                )
+        for each in theme.THEMES:
+            yield SystemCommand(
+                f"Theme {each.name.removeprefix('gpuconsole-')}",
+                "Change the colours",
+                lambda name=each.name: setattr(self, "theme", name),
+            )
+
+    def _act(self, action: str) -> None:
+        self.call_later(self.screen.run_action, action)
+
+    # --- the world's news: each handler sets one thing ---
+
+    @on(messages.HostLooked)
+    def _see_host(self, message: messages.HostLooked) -> None:
+        self.host_view = message.view
+
+    @on(messages.ContainersListed)
+    def _see_containers(self, message: messages.ContainersListed) -> None:
+        self.containers = message.views
+
+    @on(messages.EngineLinked)
+    def _see_link(self, message: messages.EngineLinked) -> None:
+        self.link = message.link
+
+    @on(messages.EngineKnown)
+    def _see_engine(self, message: messages.EngineKnown) -> None:
+        self.engine_info = message.info
+
+    @on(messages.ImagesListed)
+    def _see_images(self, message: messages.ImagesListed) -> None:
+        self.images = message.views
+
+    @on(messages.RunsChanged)
+    def _see_runs(self, message: messages.RunsChanged) -> None:
+        self.runs = message.runs
+
+    @on(messages.ActionFailed)
+    def _tell_failure(self, message: messages.ActionFailed) -> None:
+        tell_failure(self, message.error)
+
+    @on(messages.ActionDone)
+    def _tell_done(self, message: messages.ActionDone) -> None:
+        self.notify(message.text, markup=False, timeout=4)
+
+    @on(Worker.StateChanged)
+    def _watch_workers(self, event: Worker.StateChanged) -> None:
+        """No worker fails in silence."""
+        if event.state is WorkerState.ERROR and event.worker.error is not None:
+            error = event.worker.error
+            if isinstance(error, ConsoleError):
+                tell_failure(self, error)
+            else:
+                tell_worker_error(self, error, what=event.worker.description or event.worker.name)
+
+    def watch_pace_s(self, pace_s: float) -> None:
+        """Look at the new pace."""
+        self.desk.set_interval(pace_s)
+
+    # --- what keys do everywhere ---
+
+    def action_leave(self) -> None:
+        """Leave the console."""
+        self.exit()
+
+    def action_copy_or_quit(self) -> None:
+        """Copy the selected text; with none, leave."""
+        selected = self.screen.get_selected_text()
+        if selected:
+            self.desk.copy(selected, self.copy_to_clipboard)
+            self.screen.clear_selection()
+            self.notify("Copied.", markup=False, timeout=2)
+        else:
+            self.exit()
+
+    def action_redraw(self) -> None:
+        """Draw everything again, as after another program wrote over the screen."""
+        self.refresh(layout=True)
+        self.screen.refresh(layout=True)
+        for widget in self.screen.walk_children():
+            widget.refresh()
+
+    def action_next_theme(self) -> None:
+        """The next of our themes."""
+        names = [each.name for each in theme.THEMES]
+        place = names.index(self.theme) if self.theme in names else -1
+        self.theme = names[(place + 1) % len(names)]
+        self.notify(f"Theme: {self.theme.removeprefix('gpuconsole-')}", markup=False, timeout=2)
+
+    def action_help(self) -> None:
+        """What can be done on this screen."""
+        from gpuconsole.tui.screens.help import HelpScreen
+
+        if not isinstance(self.screen, HelpScreen):
+            self.push_screen(HelpScreen(self.screen))
+
+    @staticmethod
+    def now() -> float:
+        """Seconds since the epoch; one place to freeze in tests."""
+        return time.time()

@@ -1,0 +1,48 @@
+"""From the services' threads to the app's messages: the only crossing between them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpuconsole.tui import messages
+
+if TYPE_CHECKING:
+    from textual.app import App
+
+    from gpuconsole.engine.model import EngineInfo
+    from gpuconsole.host.model import HostView
+    from gpuconsole.services.containers import ContainerView
+    from gpuconsole.services.feed import EngineLink
+    from gpuconsole.services.images import ImageView
+    from gpuconsole.services.runs import Run
+
+
+class Bridge:
+    """Hears what the services found, on their threads, and posts it; posting to an app that has ended does nothing."""
+
+    def __init__(self, app: App[None]) -> None:
+        self._app = app
+
+    def host_looked(self, view: HostView) -> None:
+        """The GPUs were looked at."""
+        self._app.post_message(messages.HostLooked(view))
+
+    def containers_listed(self, views: tuple[ContainerView, ...]) -> None:
+        """The containers changed, or their figures."""
+        self._app.post_message(messages.ContainersListed(views))
+
+    def engine_linked(self, link: EngineLink) -> None:
+        """The connection to the engine changed."""
+        self._app.post_message(messages.EngineLinked(link))
+
+    def engine_known(self, info: EngineInfo) -> None:
+        """The engine said what it is."""
+        self._app.post_message(messages.EngineKnown(info))
+
+    def images_listed(self, views: tuple[ImageView, ...]) -> None:
+        """The images changed."""
+        self._app.post_message(messages.ImagesListed(views))
+
+    def runs_changed(self, runs: tuple[Run, ...]) -> None:
+        """A run changed."""
+        self._app.post_message(messages.RunsChanged(runs))

@@ -1,0 +1,88 @@
+"""Everything that happens to the console from outside: the table of contents of its life.
+
+Each carries the whole news; of several that wait, only the newest of a kind is handled.
+"""
+
+from __future__ import annotations
+
+from textual.message import Message
+
+from gpuconsole.core.errors import ConsoleError
+from gpuconsole.engine.model import EngineInfo
+from gpuconsole.host.model import HostView
+from gpuconsole.services.containers import ContainerView
+from gpuconsole.services.feed import EngineLink
+from gpuconsole.services.images import ImageView
+from gpuconsole.services.runs import Run
+
+
+class _Newest(Message):
+    """News that makes older news of its kind worthless."""
+
+    def can_replace(self, message: Message) -> bool:
+        """Whether the message waiting before this one need not be handled."""
+        return type(message) is type(self)
+
+
+class HostLooked(_Newest):
+    """The GPUs and their holders were looked at."""
+
+    def __init__(self, view: HostView) -> None:
+        super().__init__()
+        self.view = view
+
+
+class ContainersListed(_Newest):
+    """The containers, joined with what is known of them."""
+
+    def __init__(self, views: tuple[ContainerView, ...]) -> None:
+        super().__init__()
+        self.views = views
+
+
+class EngineLinked(_Newest):
+    """The connection to the engine came, went, or changed."""
+
+    def __init__(self, link: EngineLink) -> None:
+        super().__init__()
+        self.link = link
+
+
+class EngineKnown(_Newest):
+    """What the engine says of itself."""
+
+    def __init__(self, info: EngineInfo) -> None:
+        super().__init__()
+        self.info = info
+
+
+class ImagesListed(_Newest):
+    """The local images."""
+
+    def __init__(self, views: tuple[ImageView, ...]) -> None:
+        super().__init__()
+        self.views = views
+
+
+class RunsChanged(_Newest):
+    """A check, launch or pull began, went on or ended."""
+
+    def __init__(self, runs: tuple[Run, ...]) -> None:
+        super().__init__()
+        self.runs = runs
+
+
+class ActionFailed(Message):
+    """Something the user asked for did not work."""
+
+    def __init__(self, error: ConsoleError) -> None:
+        super().__init__()
+        self.error = error
+
+
+class ActionDone(Message):
+    """Something the user asked for is done."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text

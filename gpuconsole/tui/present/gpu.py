@@ -1,0 +1,169 @@
+"""A GPU as cells: the strip's line in its long and its short form, and the facts of its screen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpuconsole.core.text import duration, gib, shorten
+from gpuconsole.gpu.model import Gpu
+from gpuconsole.host.model import GpuView
+from gpuconsole.host.state import MemoryState, memory_state
+from gpuconsole.tui.present.cell import EMPTY, Cell, Tone
+from gpuconsole.tui.theme import Glyphs
+
+HOT_C = 85
+"""From here a temperature stands out."""
+STATE_TONES: dict[MemoryState, Tone] = {
+    MemoryState.FREE: "ok",
+    MemoryState.IDLE: "watch",
+    MemoryState.LOADING: "info",
+    MemoryState.STEADY: "",
+    MemoryState.PACKED: "info",
+    MemoryState.WATCH: "watch",
+    MemoryState.RISK: "risk",
+    MemoryState.CRITICAL: "critical",
+    MemoryState.FAILED: "critical",
+    MemoryState.UNKNOWN: "dim",
+}
+STALE_AFTER_S = 5.0
+"""Data older than this says its age."""
+
+
+def state_cell(view: GpuView, glyphs: Glyphs) -> Cell:
+    """The state as glyph and word."""
+    state = memory_state(view)
+    glyph = {
+        MemoryState.FREE: glyphs.ok,
+        MemoryState.IDLE: glyphs.idle,
+        MemoryState.WATCH: glyphs.watch,
+        MemoryState.RISK: glyphs.risk,
+        MemoryState.CRITICAL: glyphs.critical,
+        MemoryState.FAILED: glyphs.critical,
+        MemoryState.UNKNOWN: glyphs.unknown,
+    }.get(state, " ")
+    return Cell(f"{glyph} {state.value}", STATE_TONES[state])
+
+
+def short_name(name: str | None) -> str:
+    """``NVIDIA GeForce RTX 4090`` → ``RTX 4090``; ``NVIDIA H200`` → ``H200``."""
+    if not name:
+        return "GPU"
+    words = [
+        word for word in name.split() if word not in ("NVIDIA", "GeForce", "Graphics", "Device", "Tesla", "Quadro")
+    ]
+    return " ".join(words) or name
+
+
+def bar(share: float | None, width: int, glyphs: Glyphs) -> str:
+    """A bar of ``width`` cells, filled to ``share`` (0 … 1) in eighths of a cell."""
+    if share is None:
+        return " " * width
+    eighths = round(min(max(share, 0.0), 1.0) * width * 8)
+    full, rest = divmod(eighths, 8)
+    text = glyphs.full * full
+    if rest and full < width:
+        text += glyphs.parts[rest]
+    return text.ljust(width)
+
+
+def sparkline(values: Sequence[float | None], width: int, glyphs: Glyphs, *, top: float = 100.0) -> str:
+    """The newest ``width`` values as heights; a gap where one is unknown."""
+    recent = list(values)[-width:]
+    steps = len(glyphs.spark) - 1
+    marks = [
+        " " if value is None else glyphs.spark[max(1, round(min(max(value / top, 0.0), 1.0) * steps))]
+        for value in recent
+    ]
+    return "".join(marks).rjust(width)
+
+
+def used_share(gpu: Gpu) -> float | None:
+    """Used part of the memory, 0 … 1."""
+    if gpu.memory_used_bytes is None or not gpu.memory_total_bytes:
+        return None
+    return gpu.memory_used_bytes / gpu.memory_total_bytes
+
+
+def memory_cell(gpu: Gpu) -> Cell:
+    """``131.2/139.8``."""
+    if gpu.unified_memory:
+        return Cell("unified", "dim")
+    if gpu.memory_used_bytes is None and gpu.memory_total_bytes is None:
+        return EMPTY
+    return Cell(f"{gib(gpu.memory_used_bytes)}/{gib(gpu.memory_total_bytes)}")
+
+
+def utilization_cell(gpu: Gpu) -> Cell:
+    """``98 %``."""
+    return EMPTY if gpu.utilization_pct is None else Cell(f"{gpu.utilization_pct} %")
+
+
+def temperature_cell(gpu: Gpu) -> Cell:
+    """``67°``; a hot one stands out."""
+    if gpu.temperature_c is None:
+        return EMPTY
+    return Cell(f"{gpu.temperature_c}°", "risk" if gpu.temperature_c >= HOT_C else "")
+
+
+def power_cell(gpu: Gpu) -> Cell:
+    """``612 W``."""
+    return EMPTY if gpu.power_w is None else Cell(f"{gpu.power_w:.0f} W")
+
+
+def holders_cell(view: GpuView) -> Cell:
+    """Who holds it, in few words: container names, else users or pids."""
+    names = dict.fromkeys(
+        holder.container_name
+        or (holder.container_id and holder.container_id[:12])
+        or f"{holder.user or 'pid'}:{holder.pid}"
+        for holder in view.holders
+    )
+    if not names:
+        return Cell("")
+    return Cell(", ".join(str(name) for name in names), "dim")
+
+
+THROTTLE_WORDS = {
+    "sw-power-cap": "power cap",
+    "hw-slowdown": "hardware slowdown",
+    "sw-thermal": "hot (driver slows it)",
+    "hw-thermal": "hot (hardware slows it)",
+    "hw-power-brake": "power brake",
+    "sync-boost": "sync boost",
+    "clocks-setting": "clocks set by an application",
+    "display-clocks": "display clocks",
+}
+
+
+def throttle_words(gpu: Gpu) -> str:
+    """Why its clocks are held down, in words; empty when they are not or it is not known."""
+    return ", ".join(THROTTLE_WORDS.get(reason, reason) for reason in gpu.throttle_reasons or ())
+
+
+def problem_words(view: GpuView) -> str:
+    """What a person should know beside the figures: lost, throttled, stale."""
+    gpu = view.gpu
+    if gpu.problem:
+        return gpu.problem
+    words = [throttle_words(gpu)] if gpu.throttle_reasons else []
+    return ", ".join(words)
+
+
+def age_words(age_s: float) -> str:
+    """``12 s old`` when it is worth saying."""
+    return f"{duration(age_s)} old" if age_s >= STALE_AFTER_S else ""
+
+
+def brief(view: GpuView, width: int, glyphs: Glyphs) -> tuple[Cell, ...]:
+    """The short form for many GPUs: index, use, a bar and the state, in ``width`` cells."""
+    gpu = view.gpu
+    state = state_cell(view, glyphs)
+    memory = memory_cell(gpu).text
+    room = max(3, width - 3 - 6 - len(memory) - 1 - 11 - 1)
+    return (
+        Cell(f"{gpu.index:>2} ", "strong"),
+        Cell(f"{utilization_cell(gpu).text:>5} "),
+        Cell(bar(used_share(gpu), room, glyphs), STATE_TONES[memory_state(view)] or "info"),
+        Cell(f" {memory}"),
+        Cell(f" {shorten(state.text, 10):<10}", state.tone),
+    )

@@ -1,0 +1,50 @@
+"""A run as a row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gpuconsole.core.text import duration
+from gpuconsole.services.runs import Run, RunState
+from gpuconsole.tui.present.cell import Cell, Column, Row, Tone
+from gpuconsole.tui.present.gpu import bar
+from gpuconsole.tui.theme import Glyphs
+
+COLUMNS = (
+    Column("kind", "WHAT", 7),
+    Column("subject", "OF", 14, grow=1),
+    Column("state", "STATE", 11),
+    Column("ago", "BEGAN", 12, rank=2),
+    Column("took", "TOOK", 6, align="right", rank=3),
+    Column("headline", "HOW IT WENT", 18, grow=4, rank=0),
+)
+_TONES: dict[RunState, Tone] = {
+    RunState.RUNNING: "info",
+    RunState.OK: "ok",
+    RunState.WARN: "watch",
+    RunState.FAILED: "critical",
+    RunState.CANCELLED: "dim",
+}
+
+
+def row(run: Run, *, now: float, glyphs: Glyphs) -> Row:
+    """One run as a row."""
+    state = run.state.value if run.progress is None else f"{bar(run.progress, 6, glyphs)} {run.progress:3.0%}"
+    took = (run.ended_at or now) - run.started_at
+    return Row(
+        run.id,
+        (
+            Cell(run.kind.value),
+            Cell(run.subject, "strong"),
+            Cell(state, _TONES[run.state]),
+            Cell(f"{duration(now - run.started_at)} ago", "dim"),
+            Cell(duration(took), "dim"),
+            Cell(run.headline),
+        ),
+    )
+
+
+def matches(run: Run, words: Iterable[str]) -> bool:
+    """Every word is in what it is, of whom, or how it went."""
+    text = f"{run.kind.value} {run.subject} {run.state.value} {run.headline}".lower()
+    return all(word in text for word in words)

@@ -1,0 +1,158 @@
+"""One of the main screen's lists: its rows, their order, and what stands there when there are none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from gpuconsole.host.model import Holder
+from gpuconsole.services.ownership import caller_name
+from gpuconsole.services.runs import RunKind
+from gpuconsole.tui.present import container, image, notice, process, run
+from gpuconsole.tui.present.cell import Column, Row
+from gpuconsole.tui.widgets.grid import Grid
+
+if TYPE_CHECKING:
+    from gpuconsole.services.containers import ContainerView
+    from gpuconsole.services.images import ImageView
+    from gpuconsole.services.runs import Run
+    from gpuconsole.tui.screens.main import MainScreen
+
+LISTS: dict[str, tuple[Column, ...]] = {
+    "containers": container.COLUMNS,
+    "images": image.COLUMNS,
+    "processes": process.COLUMNS,
+    "runs": run.COLUMNS,
+}
+_SORT_KEYS: dict[str, dict[str, Callable[[Any], Any]]] = {
+    "containers": container.SORT_KEYS,
+    "images": image.SORT_KEYS,
+    "processes": process.SORT_KEYS,
+    "runs": {},
+}
+_MATCHES: dict[str, Callable[[Any, list[str]], bool]] = {
+    "containers": container.matches,
+    "images": image.matches,
+    "processes": process.matches,
+    "runs": run.matches,
+}
+
+
+class Listing:
+    """A list, drawn into its grid.
+
+    Args:
+        screen: Where it stands; its words and its owner filter choose the rows.
+        name: One of :data:`LISTS`.
+    """
+
+    def __init__(self, screen: MainScreen, name: str) -> None:
+        self._screen = screen
+        self.name = name
+        self.grid = Grid(LISTS[name], id=name)
+        self._keys = _SORT_KEYS[name]
+        self._sorted_by = next(iter(self._keys), None)
+        self._reversed = False
+        self._things: dict[str, Any] = {}
+
+    def _all(self) -> list[Any] | None:
+        """Everything there is; None when it is not known."""
+        app = self._screen.app
+        if self.name == "containers":
+            return None if app.containers is None else list(app.containers)
+        if self.name == "images":
+            return None if app.images is None else list(app.images)
+        if self.name == "processes":
+            return None if app.host_view is None else [each for view in app.host_view.gpus for each in view.holders]
+        return list(app.runs)
+
+    def count(self) -> int | None:
+        """How many there are, before any filter; None when it is not known."""
+        things = self._all()
+        return None if things is None else len(things)
+
+    def draw(self, now: float) -> None:
+        """Draw the rows that are wanted, in the order that is wanted."""
+        things = self._all() or []
+        words = self._screen.words.lower().split()
+        wanted = [each for each in things if _MATCHES[self.name](each, words)]
+        if self._screen.mine:
+            wanted = [each for each in wanted if self._is_mine(each)]
+        if self._sorted_by is not None:
+            wanted.sort(key=self._keys[self._sorted_by], reverse=self._reversed)
+        elif self._reversed:
+            wanted.reverse()
+        rows = [self._row(each, now) for each in wanted]
+        self._things = {row.key: thing for row, thing in zip(rows, wanted, strict=True)}
+        self.grid.sorted_by = self._sorted_by
+        self.grid.show(tuple(rows))
+        self.grid.display = self._screen.tab == self.name and bool(rows)
+
+    def _row(self, thing: Any, now: float) -> Row:
+        app = self._screen.app
+        if self.name == "containers":
+            check = app.desk.runs.last(thing.container.id, RunKind.CHECK)
+            return container.row(thing, now=now, glyphs=app.glyphs, check=check)
+        if self.name == "images":
+            check = app.desk.runs.last(thing.image.id, RunKind.CHECK)
+            return image.row(thing, now=now, glyphs=app.glyphs, check=check)
+        if self.name == "processes":
+            return process.row(thing, now=now)
+        return run.row(thing, now=now, glyphs=app.glyphs)
+
+    def _is_mine(self, thing: Any) -> bool:
+        if self.name == "containers":
+            return bool(thing.user == caller_name())
+        if self.name == "processes":
+            return bool(thing.user == caller_name())
+        return True
+
+    @property
+    def chosen(self) -> ContainerView | ImageView | Holder | Run | None:
+        """What the cursor is on."""
+        return self._things.get(self.grid.cursor) if self.grid.cursor else None
+
+    def visible_ids(self) -> frozenset[str]:
+        """Keys of the rows that can be seen now, and some around them."""
+        grid = self.grid
+        top, height = int(grid.scroll_offset.y), max(1, grid.size.height)
+        return frozenset(row.key for row in grid.rows[max(0, top - 2) : top + height + 2])
+
+    def sort_by_next(self) -> None:
+        """Sort by the next column that can be sorted by."""
+        names = list(self._keys)
+        if names:
+            place = names.index(self._sorted_by) if self._sorted_by in names else -1
+            self._sorted_by = names[(place + 1) % len(names)]
+            self._reversed = False
+
+    def reverse(self) -> None:
+        """Turn the order round."""
+        self._reversed = not self._reversed
+
+    def notice(self, now: float) -> notice.Notice:
+        """What stands in place of rows; nothing when there are some."""
+        screen = self._screen
+        app, width = screen.app, screen.size.width
+        if self.name in ("containers", "images"):
+            trouble = notice.of_engine(app.link, now=now, width=width)
+            if trouble:
+                return trouble
+        if self.grid.rows:
+            return notice.NOTHING
+        if self._all() is None:
+            return notice.empty("Looking …", "", width=width)
+        if screen.words or screen.mine:
+            return notice.empty(
+                "Nothing here fits the filter.", "esc shows every row again, m everybody's.", width=width
+            )
+        what, hint = _EMPTY[self.name]
+        return notice.empty(what, hint, width=width)
+
+
+_EMPTY = {
+    "containers": ("No containers yet.", "n launches one."),
+    "images": ("No images yet.", "n launches a container, and pulls its image."),
+    "processes": ("No process uses a GPU.", ""),
+    "runs": ("Nothing has been checked or launched yet.", "c checks the container under the cursor, n launches one."),
+}

@@ -1,0 +1,211 @@
+"""The main screen: GPUs above, containers, images, processes and runs below."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.reactive import reactive
+from textual.screen import Screen
+from textual.widgets import Input
+
+from gpuconsole.tui import actions
+from gpuconsole.tui.present import notice, top
+from gpuconsole.tui.screens.doing import Doing
+from gpuconsole.tui.screens.listing import LISTS, Listing
+from gpuconsole.tui.widgets.grid import Grid
+from gpuconsole.tui.widgets.keyline import KeyLine
+from gpuconsole.tui.widgets.lines import Lines
+from gpuconsole.tui.widgets.strip import GpuStrip
+
+if TYPE_CHECKING:
+    from gpuconsole.tui.app import ConsoleApp
+
+SMALLEST = (40, 10)
+"""Columns and rows below which only a word to enlarge the window is shown."""
+
+
+class MainScreen(Doing, Screen[None]):
+    """What one keeps open all day."""
+
+    app: ConsoleApp
+    HELP = "GPUs above, containers below. Tab goes between them, 1 to 4 choose the list."
+    AUTO_FOCUS = "#containers"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *actions.bindings(actions.MAIN),
+        *actions.bindings(actions.CONTAINER),
+        *actions.bindings(actions.PROCESS),
+        Binding("enter", "open", "Open", tooltip="All about it", id="thing.open"),
+        Binding("escape", "unfilter", "All", tooltip="Show every row again", show=False),
+    ]
+
+    tab: reactive[str] = reactive("containers", init=False)
+    """The list that is shown."""
+    words: reactive[str] = reactive("", init=False)
+    """What the lists are filtered by."""
+    mine: reactive[bool] = reactive(False, init=False)
+    """Only what belongs to the user."""
+
+    def compose(self) -> ComposeResult:
+        """The parts, top to bottom."""
+        yield Lines(id="top")
+        yield GpuStrip(self.app.glyphs, id="gpus")
+        yield Lines(id="gpu-notice", classes="notice")
+        yield Lines(id="tabs")
+        self.lists = {name: Listing(self, name) for name in LISTS}
+        for listing in self.lists.values():
+            yield listing.grid
+        yield Lines(id="notice", classes="notice")
+        yield Input(id="filter", placeholder="words to look for; enter keeps, esc shows all", compact=True)
+        yield KeyLine(id="keys")
+        yield Lines(id="too-small")
+
+    def on_mount(self) -> None:
+        """Follow the app's state."""
+        for name in ("host_view", "containers", "link", "engine_info", "images", "runs", "pace_s"):
+            self.watch(self.app, name, self._changed, init=False)
+        self.query_one("#filter", Input).display = False
+        self._show_tab()
+        self.set_interval(1.0, self._tick)
+        self._changed()
+
+    @property
+    def listing(self) -> Listing:
+        """The list that is shown."""
+        return self.lists[self.tab]
+
+    @property
+    def grid(self) -> Grid:
+        """Its grid."""
+        return self.listing.grid
+
+    def _changed(self) -> None:
+        """Something is new: draw it."""
+        app = self.app
+        if app.host_view is not None:
+            self.query_one(GpuStrip).look(app.host_view)
+        self._draw()
+
+    def _tick(self) -> None:
+        """Time went on: ages change even when nothing else does."""
+        self._draw()
+
+    def _draw(self) -> None:
+        app, width = self.app, self.size.width
+        now = app.now()
+        self.query_one("#top", Lines).show([top.line(app.host_view, app.engine_info, width=width, now=now,
+                                                      pace_s=app.pace_s, readonly=app.readonly)])  # fmt: skip
+        gpu_notice = notice.of_gpus(app.host_view, now=now, width=width)
+        self.query_one(GpuStrip).display = not (app.host_view is not None and app.host_view.snapshot.problem)
+        self._show_notice("#gpu-notice", gpu_notice)
+        counts = {name: listing.count() for name, listing in self.lists.items()}
+        self.query_one("#tabs", Lines).show([top.tabs(counts, self.tab, words=self.words, mine=self.mine, width=width)])
+        self.listing.draw(now)
+        self._show_notice("#notice", self.listing.notice(now))
+        app.desk.look_at(self.lists["containers"].visible_ids() if self.tab == "containers" else ())
+
+    def _show_notice(self, where: str, lines: notice.Notice) -> None:
+        panel = self.query_one(where, Lines)
+        panel.display = bool(lines)
+        panel.show(lines)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Fit the strip, or ask for a larger window."""
+        small = event.size.width < SMALLEST[0] or event.size.height < SMALLEST[1]
+        self.set_class(small, "-too-small")
+        self.query_one("#too-small", Lines).show(notice.too_small(event.size.width, event.size.height, SMALLEST))
+        self.query_one(GpuStrip).rows_at_most = max(2, min(17, (event.size.height - 6) // 2))
+        self.query_one(GpuStrip).draw()
+        self._draw()
+
+    # --- which list, which rows ---
+
+    def watch_tab(self) -> None:
+        """Another list."""
+        self._show_tab()
+        if self.tab == "images":
+            self.app.desk.refresh_images()
+        self._draw()
+        self.refresh_bindings()
+
+    def _show_tab(self) -> None:
+        for name, listing in self.lists.items():
+            listing.grid.display = name == self.tab
+        self.grid.focus()
+
+    def watch_words(self) -> None:
+        """Other rows."""
+        self._draw()
+
+    def watch_mine(self) -> None:
+        """Other rows."""
+        self._draw()
+
+    def action_show_tab(self, name: str) -> None:
+        """Show a list."""
+        self.tab = name
+
+    def action_tab(self, step: int) -> None:
+        """Show the next or the previous list."""
+        names = list(LISTS)
+        self.tab = names[(names.index(self.tab) + step) % len(names)]
+
+    def action_sort(self) -> None:
+        """Sort by the next column."""
+        self.listing.sort_by_next()
+        self._draw()
+
+    def action_reverse(self) -> None:
+        """Turn the order round."""
+        self.listing.reverse()
+        self._draw()
+
+    def action_mine(self) -> None:
+        """Mine only, or everybody's."""
+        self.mine = not self.mine
+
+    def action_filter(self) -> None:
+        """Type what to look for."""
+        line = self.query_one("#filter", Input)
+        line.display = True
+        line.value = self.words
+        line.focus()
+
+    @on(Input.Changed, "#filter")
+    def _filter_as_typed(self, event: Input.Changed) -> None:
+        if self.query_one("#filter", Input).display:
+            self.words = event.value
+
+    @on(Input.Submitted, "#filter")
+    def _keep_filter(self) -> None:
+        self.query_one("#filter", Input).display = False
+        self.grid.focus()
+
+    def action_unfilter(self) -> None:
+        """Show every row again."""
+        self.words = ""
+        self.query_one("#filter", Input).display = False
+        self.grid.focus()
+
+    def action_pace(self, step: int) -> None:
+        """Look more or less often."""
+        from gpuconsole.tui.app import PACES_S
+
+        place = PACES_S.index(self.app.pace_s) + step
+        self.app.pace_s = PACES_S[min(max(place, 0), len(PACES_S) - 1)]
+
+    @on(Grid.Moved)
+    def _cursor_moved(self) -> None:
+        self.refresh_bindings()
+
+    @on(Grid.Chosen)
+    def _open_row(self, event: Grid.Chosen) -> None:
+        self.action_open()
+
+    @on(GpuStrip.Chosen)
+    def _open_gpu(self, event: GpuStrip.Chosen) -> None:
+        from gpuconsole.tui.screens.gpu import GpuScreen
+
+        self.app.push_screen(GpuScreen(event.key))

@@ -1,0 +1,77 @@
+"""The footer: the keys that matter now, as many as fit."""
+
+from __future__ import annotations
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.widget import Widget
+
+from gpuconsole.tui import actions
+from gpuconsole.tui.present.cell import Cell
+from gpuconsole.tui.widgets.lines import Lines
+
+_KEY_NAMES = {
+    "question_mark": "?", "slash": "/", "enter": "enter", "escape": "esc", "plus": "+", "minus": "-", "f1": "F1",
+    "left_square_bracket": "[", "right_square_bracket": "]", "colon": ":", "equals_sign": "=", "space": "space",
+}  # fmt: skip
+_RANKS = {action.id: action.rank for action in actions.ALL}
+
+
+def key_name(keys: str) -> str:
+    """The first of the keys, as it stands on the keyboard."""
+    key = keys.split(",")[0]
+    return _KEY_NAMES.get(key, key.replace("ctrl+", "^"))
+
+
+class KeyLine(Lines):
+    """One line of keys and words; what fits less well than the rest is left out, never cut."""
+
+    def compose(self) -> ComposeResult:
+        """Nothing inside."""
+        return iter(())
+
+    def on_mount(self) -> None:
+        """Follow what can be done now."""
+        self.screen.bindings_updated_signal.subscribe(self, lambda _: self.draw())
+        self.draw()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Fit anew."""
+        self.draw()
+
+    def draw(self) -> None:
+        """Choose what fits."""
+        if not self.is_mounted or self.size.width == 0:
+            return
+        entries = self._entries()
+        room, chosen = self.size.width - 1, []
+        for rank, order, key, label in sorted(entries):
+            width = len(key) + 1 + len(label) + 2
+            if width <= room + 2:
+                chosen.append((order, rank, key, label))
+                room -= width
+        cells = [Cell(" ")]
+        for _, _, key, label in sorted(chosen):
+            cells += [Cell(key, "accent"), Cell(f" {label}  ", "dim")]
+        self.show([tuple(cells)])
+
+    def _entries(self) -> list[tuple[int, int, str, str]]:
+        """(rank, place, key, label) of what can be done now."""
+        found: list[tuple[int, int, str, str]] = []
+        seen: set[str] = set()
+        for order, (_, binding, enabled, _) in enumerate(self.screen.active_bindings.values()):
+            if not enabled or not binding.show or not binding.description or binding.description in seen:
+                continue
+            seen.add(binding.description)
+            found.append((_rank(binding), order, key_name(binding.key), binding.description))
+        return found
+
+
+def _rank(binding: Binding) -> int:
+    return _RANKS.get(binding.id or "", 3)
+
+
+def bindings_of(widget: Widget) -> list[str]:
+    """Keys that act on ``widget`` now, for tests and help."""
+    return [binding.key for _, binding, enabled, _ in widget.screen.active_bindings.values() if enabled]

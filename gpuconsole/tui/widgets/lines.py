@@ -1,0 +1,84 @@
+"""Lines of cells: the base of everything on the screen that is no table. Writes only the cells that changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+from textual.geometry import Region, Size
+from textual.strip import Strip
+from textual.widget import Widget
+
+from gpuconsole.tui.present.cell import Cell
+
+Line = tuple[Cell, ...]
+
+
+class Lines(Widget):
+    """Shows lines, each a row of cells one after another; what does not fit on the right is cut."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "lines--dim", "lines--strong", "lines--ok", "lines--info", "lines--watch", "lines--risk", "lines--critical",
+        "lines--accent", "lines--cursor",
+    }  # fmt: skip
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self._lines: tuple[Line, ...] = ()
+        self._tones: dict[str, Style] = {}
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """The lines shown."""
+        return self._lines
+
+    def show(self, lines: Sequence[Line]) -> None:
+        """Show ``lines``; only cells that differ are drawn."""
+        before, self._lines = self._lines, tuple(lines)
+        if len(before) != len(self._lines):
+            # Only where the stylesheet lets the height follow the content does the layout depend on it.
+            self.refresh(layout=self.styles.height is not None and self.styles.height.is_auto)
+            return
+        for y, (old, new) in enumerate(zip(before, self._lines, strict=True)):
+            if old != new:
+                self._refresh_line(y, old, new)
+
+    def _refresh_line(self, y: int, old: Line, new: Line) -> None:
+        x = 0
+        if len(old) != len(new) or any(cell_len(a.text) != cell_len(b.text) for a, b in zip(old, new, strict=True)):
+            self.refresh(Region(0, y, self.size.width, 1))
+            return
+        for a, b in zip(old, new, strict=True):
+            width = cell_len(b.text)
+            if a != b:
+                self.refresh(Region(x, y, width, 1))
+            x += width
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """As many rows as there are lines."""
+        return len(self._lines)
+
+    def notify_style_update(self) -> None:
+        """Forget the styles of the theme before."""
+        super().notify_style_update()
+        self._tones.clear()
+
+    def style_of(self, tone: str) -> Style:
+        """The terminal style of a tone."""
+        style = self._tones.get(tone)
+        if style is None:
+            base = self.rich_style
+            style = base if not tone else base + self.get_component_rich_style(f"lines--{tone}", partial=True)
+            self._tones[tone] = style
+        return style
+
+    def render_line(self, y: int) -> Strip:
+        """One line of the screen."""
+        width = self.size.width
+        if not 0 <= y < len(self._lines):
+            return Strip.blank(width, self.style_of(""))
+        segments = [Segment(cell.text, self.style_of(cell.tone)) for cell in self._lines[y]]
+        return Strip(segments).adjust_cell_length(width, self.style_of(""))

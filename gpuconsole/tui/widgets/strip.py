@@ -1,0 +1,203 @@
+"""The strip of GPUs: always on the screen, however many there are, the worst never hidden."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import ClassVar
+
+from rich.segment import Segment
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Size
+from textual.message import Message
+from textual.strip import Strip
+
+from gpuconsole.host.model import GpuView, HostView
+from gpuconsole.tui.present import gpu as present
+from gpuconsole.tui.present.cell import Cell
+from gpuconsole.tui.theme import Glyphs
+from gpuconsole.tui.widgets.grid import fitted
+from gpuconsole.tui.widgets.lines import Line, Lines
+
+_HISTORY = 120
+_BRIEF_WIDTH = 38
+"""Cells of a GPU's short form."""
+
+
+def key_of(view: GpuView) -> str:
+    """Names a GPU: its UUID, else its index."""
+    return view.gpu.uuid or f"index-{view.gpu.index}"
+
+
+class GpuStrip(Lines, can_focus=True):
+    """One line a GPU with a history of its use; two or more a line when there are many."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "go(-1, True)", "Up", show=False),
+        Binding("down,j", "go(1, True)", "Down", show=False),
+        Binding("left,h", "go(-1)", "Left", show=False),
+        Binding("right", "go(1)", "Right", show=False),
+        Binding("enter", "choose", "Open", show=False),
+    ]
+
+    class Chosen(Message):
+        """Enter was pressed on a GPU."""
+
+        def __init__(self, key: str) -> None:
+            super().__init__()
+            self.key = key
+
+    def __init__(self, glyphs: Glyphs, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._glyphs = glyphs
+        self._host: HostView | None = None
+        self._history: dict[str, deque[float | None]] = {}
+        self._order: list[GpuView] = []
+        self.cursor: str | None = None
+        """Key of the GPU that ``enter`` opens."""
+        self.rows_at_most = 8
+        """Rows the strip may take; set by the screen from its height."""
+
+    def look(self, host: HostView) -> None:
+        """Show what was seen; the history grows by one."""
+        self._host = host
+        for view in host.gpus:
+            past = self._history.setdefault(key_of(view), deque(maxlen=_HISTORY))
+            past.append(view.gpu.utilization_pct)
+        for gone in self._history.keys() - {key_of(view) for view in host.gpus}:
+            del self._history[gone]
+        keys = [key_of(view) for view in host.gpus]
+        if self.cursor not in keys:
+            self.cursor = keys[0] if keys else None
+        self.draw()
+
+    @property
+    def _per_line(self) -> int:
+        """GPUs a line: one, unless they would take too many rows."""
+        count = len(self._host.gpus) if self._host else 0
+        if count <= max(1, self.rows_at_most - 1):
+            return 1
+        return max(1, (self.size.width + 2) // (_BRIEF_WIDTH + 2))
+
+    def draw(self) -> None:
+        """Make the lines anew from what was seen last."""
+        if self._host is None or self.size.width == 0:
+            return
+        views = list(self._host.gpus)
+        per_line = self._per_line
+        if per_line == 1 and len(views) <= max(1, self.rows_at_most - 1):
+            self._order = views
+            self.show([self._titles(), *(self._long(view) for view in views)] if views else [])
+            return
+        room = self.rows_at_most * per_line
+        # More than fit: the worst come first, so that what needs a look is never cut off.
+        self._order = views if len(views) <= room else sorted(views, key=_worst_first)[:room]
+        width = (self.size.width - 2 * (per_line - 1)) // per_line
+        lines = []
+        for start in range(0, len(self._order), per_line):
+            line: list[Cell] = []
+            for view in self._order[start : start + per_line]:
+                if line:
+                    line.append(Cell("  "))
+                line += self._marked(view, present.brief(view, width, self._glyphs))
+            lines.append(tuple(line))
+        self.show(lines)
+
+    def _spark_width(self) -> int:
+        return min(30, max(5, (self.size.width - 72) // 2))
+
+    def _columns(self) -> tuple[int, int, int, bool, int]:
+        """Widths: name, spark, bar; whether the power limit is shown; width for the holders."""
+        width = self.size.width
+        names = max((len(present.short_name(view.gpu.name)) for view in self._order or self._all()), default=3)
+        name = min(16, max(7, names + 4))
+        spark = self._spark_width()
+        limit = width >= 100
+        holders = max(0, min(40, width - 112)) if width >= 124 else 0
+        fixed = name + spark + 6 + 14 + 12 + 6 + (12 if limit else 7) + (holders + 1 if holders else 0)
+        return name, spark, max(6, width - fixed - 2), limit, holders
+
+    def _all(self) -> tuple[GpuView, ...]:
+        return self._host.gpus if self._host else ()
+
+    def _titles(self) -> Line:
+        name, spark, bar, limit, holders = self._columns()
+        text = fitted(" GPU", name) + fitted("UTIL", spark + 6, "right") + "  " + fitted("MEMORY GiB", bar + 14)
+        text += fitted("STATE", 12) + fitted("TEMP", 6, "right") + fitted("POWER", 12 if limit else 7, "right")
+        return (Cell(text + (fitted(" HELD BY", holders + 1) if holders else ""), "dim"),)
+
+    def _long(self, view: GpuView) -> Line:
+        gpu, glyphs = view.gpu, self._glyphs
+        name, spark, bar, limit, holders = self._columns()
+        state = present.state_cell(view, glyphs)
+        if gpu.problem:
+            text = fitted(f" {gpu.problem}", max(0, self.size.width - name))
+            return self._marked(view, (Cell(fitted(f" {gpu.index} {present.short_name(gpu.name)}", name), "strong"),
+                                       Cell(text, "critical")))  # fmt: skip
+        power = present.power_cell(gpu).text
+        if limit and gpu.power_w is not None and gpu.power_limit_w is not None:
+            power = f"{gpu.power_w:.0f}/{gpu.power_limit_w:.0f} W"
+        temperature = present.temperature_cell(gpu)
+        history = self._history.get(key_of(view), deque())
+        tone = present.STATE_TONES[present.memory_state(view)] or "info"
+        line = [
+            Cell(fitted(f" {gpu.index} {present.short_name(gpu.name)}", name), "strong"),
+            Cell(present.sparkline(history, spark, glyphs), "accent"),
+            Cell(fitted(present.utilization_cell(gpu).text, 6, "right")),
+            Cell("  "),
+            Cell(present.bar(present.used_share(gpu), bar, glyphs), "info" if tone in ("", "ok", "watch") else tone),
+            Cell(fitted(present.memory_cell(gpu).text, 13, "right") + " "),
+            Cell(fitted(state.text, 12), state.tone),
+            Cell(fitted(temperature.text, 6, "right"), temperature.tone),
+            Cell(fitted(power, 12 if limit else 7, "right")),
+        ]
+        if holders:
+            words = present.problem_words(view) or present.holders_cell(view).text
+            line.append(Cell(" " + fitted(words, holders), "dim"))
+        return self._marked(view, tuple(line))
+
+    def _marked(self, view: GpuView, line: Line) -> Line:
+        if not (self.has_focus and key_of(view) == self.cursor):
+            return line
+        return tuple(Cell(cell.text, "cursor") for cell in line)
+
+    def render_line(self, y: int) -> Strip:
+        """One line of the screen; before the first look a calm word."""
+        if self._host is None and y == 0:
+            return Strip([Segment(" Looking for GPUs …", self.style_of("dim"))]).adjust_cell_length(
+                self.size.width, self.style_of("")
+            )
+        return super().render_line(y)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """As many rows as there are lines, one at least."""
+        return max(1, len(self._lines))
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Choose the form anew."""
+        self.draw()
+
+    def on_focus(self) -> None:
+        """Show the cursor."""
+        self.draw()
+
+    def on_blur(self) -> None:
+        """Hide the cursor."""
+        self.draw()
+
+    def action_go(self, step: int, by_line: bool = False) -> None:
+        """Move the cursor to another GPU."""
+        keys = [key_of(view) for view in self._order]
+        if self.cursor in keys:
+            place = keys.index(self.cursor) + step * (self._per_line if by_line else 1)
+            self.cursor = keys[min(max(place, 0), len(keys) - 1)]
+            self.draw()
+
+    def action_choose(self) -> None:
+        """Open the GPU under the cursor."""
+        if self.cursor is not None:
+            self.post_message(self.Chosen(self.cursor))
+
+
+def _worst_first(view: GpuView) -> tuple[int, int]:
+    return (-present.memory_state(view).severity, view.gpu.index)
