@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -34,41 +35,75 @@ def request(**fields: object) -> dict[str, object]:
         (request(Count=-1, Capabilities=[["gpu"]]), {}, (GpuClaim(REQUEST, everything=True),)),
         (request(Count=2, Capabilities=[["gpu"]]), {}, (GpuClaim(REQUEST, count=2),)),
         (request(Count=0, Capabilities=[["gpu"]]), {}, ()),
-        (request(DeviceIDs=["0", "2"], Capabilities=[["gpu", "compute"]]), {}, (GpuClaim(REQUEST, devices=("0", "2")),)),
+        (
+            request(DeviceIDs=["0", "2"], Capabilities=[["gpu", "compute"]]),
+            {},
+            (GpuClaim(REQUEST, devices=("0", "2")),),
+        ),
         (request(Driver="nvidia", DeviceIDs=["0"]), {}, (GpuClaim(REQUEST, devices=("0",)),)),
         (request(Driver="nvidia", Count=-1, Capabilities=[]), {}, (GpuClaim(REQUEST, everything=True),)),
         (request(Count=-1, Capabilities=[["tpu"]]), {}, ()),
         (request(Driver="other", Count=-1, Capabilities=[["gpu"]]), {}, ()),
         # The same CDI request as the docker command, docker-py and compose write it.
-        *((request(Driver="cdi", DeviceIDs=["nvidia.com/gpu=0"], Capabilities=form), {}, (GpuClaim(CDI, devices=("0",)),))
-          for form in ([], None, [["gpu"]])),
+        *(
+            (
+                request(Driver="cdi", DeviceIDs=["nvidia.com/gpu=0"], Capabilities=form),
+                {},
+                (GpuClaim(CDI, devices=("0",)),),
+            )
+            for form in ([], None, [["gpu"]])
+        ),
         (request(Driver="cdi", DeviceIDs=["nvidia.com/gpu=all"]), {}, (GpuClaim(CDI, everything=True),)),
-        (request(Driver="cdi", DeviceIDs=["nvidia.com/gpu=GPU-1", "vendor.com/net=eth0"]), {},
-         (GpuClaim(CDI, devices=("GPU-1",)),)),
+        (
+            request(Driver="cdi", DeviceIDs=["nvidia.com/gpu=GPU-1", "vendor.com/net=eth0"]),
+            {},
+            (GpuClaim(CDI, devices=("GPU-1",)),),
+        ),
         (request(Driver="cdi", DeviceIDs=["vendor.com/net=eth0"]), {}, ()),
-        (request(Driver="cdi", DeviceIDs=["nvidia.com/gpu=gpu1", "nvidia.com/mig=MIG-2"]), {},
-         (GpuClaim(CDI, devices=("1", "MIG-2")),)),
+        (
+            request(Driver="cdi", DeviceIDs=["nvidia.com/gpu=gpu1", "nvidia.com/mig=MIG-2"]),
+            {},
+            (GpuClaim(CDI, devices=("1", "MIG-2")),),
+        ),
         ({"Devices": [{"PathOnHost": "nvidia.com/gpu=1"}]}, {}, (GpuClaim(CDI, devices=("1",)),)),
-        ({"Annotations": {"cdi.k8s.io/x": "nvidia.com/gpu=1,nvidia.com/gpu=2"}}, {}, (GpuClaim(CDI, devices=("1", "2")),)),
+        (
+            {"Annotations": {"cdi.k8s.io/x": "nvidia.com/gpu=1,nvidia.com/gpu=2"}},
+            {},
+            (GpuClaim(CDI, devices=("1", "2")),),
+        ),
         # NVIDIA's runtime reads the environment; nothing else does.
         ({"Runtime": "nvidia"}, {"NVIDIA_VISIBLE_DEVICES": "all"}, (GpuClaim(ENVIRONMENT, everything=True),)),
-        ({"Runtime": "nvidia"}, {"NVIDIA_VISIBLE_DEVICES": "0,GPU-1"}, (GpuClaim(ENVIRONMENT, devices=("0", "GPU-1")),)),
-        ({"Runtime": "nvidia"}, {"NVIDIA_VISIBLE_DEVICES": "nvidia.com/gpu=0"}, (GpuClaim(ENVIRONMENT, devices=("0",)),)),
+        (
+            {"Runtime": "nvidia"},
+            {"NVIDIA_VISIBLE_DEVICES": "0,GPU-1"},
+            (GpuClaim(ENVIRONMENT, devices=("0", "GPU-1")),),
+        ),
+        (
+            {"Runtime": "nvidia"},
+            {"NVIDIA_VISIBLE_DEVICES": "nvidia.com/gpu=0"},
+            (GpuClaim(ENVIRONMENT, devices=("0",)),),
+        ),
         *(({"Runtime": "nvidia"}, {"NVIDIA_VISIBLE_DEVICES": none}, ()) for none in ("", "void", "none", None)),
         ({"Runtime": "nvidia"}, {}, ()),
         ({"Runtime": "nvidia"}, {"CUDA_VERSION": "9.0"}, (GpuClaim(ENVIRONMENT, everything=True),)),
         ({"Runtime": "nvidia"}, {"CUDA_VERSION": "12.8", "NVIDIA_REQUIRE_CUDA": "cuda>=12"}, ()),
         ({"Runtime": "runc"}, {"NVIDIA_VISIBLE_DEVICES": "all"}, ()),
         # A request overrides what the image's environment says.
-        (request(DeviceIDs=["1"], Capabilities=[["gpu"]]) | {"Runtime": "nvidia"}, {"NVIDIA_VISIBLE_DEVICES": "all"},
-         (GpuClaim(REQUEST, devices=("1",)),)),
-        ({"Devices": [{"PathOnHost": "/dev/nvidia0"}, {"PathOnHost": "/dev/nvidiactl"}, {"PathOnHost": None}]}, {},
-         (GpuClaim(NODE, devices=("/dev/nvidia0",)),)),
+        (
+            request(DeviceIDs=["1"], Capabilities=[["gpu"]]) | {"Runtime": "nvidia"},
+            {"NVIDIA_VISIBLE_DEVICES": "all"},
+            (GpuClaim(REQUEST, devices=("1",)),),
+        ),
+        (
+            {"Devices": [{"PathOnHost": "/dev/nvidia0"}, {"PathOnHost": "/dev/nvidiactl"}, {"PathOnHost": None}]},
+            {},
+            (GpuClaim(NODE, devices=("/dev/nvidia0",)),),
+        ),
         # What no engine should send.
         ({"DeviceRequests": "x", "Devices": [None, 3], "Annotations": [], "Runtime": 5}, {}, ()),
         (request(Count="x", Capabilities=[None, "gpu"], DeviceIDs="0"), {}, ()),
     ],
-)  # fmt: skip
+)
 def test_gpu_claims(host: Mapping[str, Any], environment: dict[str, str | None], claims: tuple[GpuClaim, ...]) -> None:
     assert gpu_claims(host, tuple(environment.items())) == claims
 
@@ -126,15 +161,13 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=8,
 )
-FIELDS = st.dictionaries(
-    st.sampled_from(
-        ["Id", "Name", "Config", "HostConfig", "State", "Env", "Cmd", "Labels", "Mounts", "Ports", "Created", "Actor"]
-        + ["NetworkSettings", "DeviceRequests", "Devices", "RestartPolicy", "status", "progressDetail", "cpu_stats"]
-        + ["RepoTags", "Image", "Names", "Attributes", "timeNano", "Type", "Action", "id", "Tmpfs", "ExposedPorts"]
-    ),
-    JSON | st.deferred(lambda: FIELDS),
-    max_size=6,
+KEYS = (
+    *("Id", "Name", "Config", "HostConfig", "State", "Env", "Cmd", "Labels", "Mounts", "Ports", "Created", "Actor"),
+    *("NetworkSettings", "DeviceRequests", "Devices", "RestartPolicy", "status", "progressDetail", "cpu_stats"),
+    *("RepoTags", "Image", "Names", "Attributes", "timeNano", "Type", "Action", "id", "Tmpfs", "ExposedPorts"),
 )
+VALUES = st.recursive(JSON, lambda inner: st.dictionaries(st.sampled_from(KEYS), inner, max_size=4), max_leaves=10)
+FIELDS = st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=6)
 
 
 @given(FIELDS, FIELDS)
@@ -186,7 +219,7 @@ def test_usage_is_computed_as_docker_stats_does() -> None:
     ],
 )
 def test_memory_of_both_cgroup_versions(memory: dict[str, object], bytes_used: int | None) -> None:
-    assert usage_of(sample(used=1, system=2, **memory), {}).memory_bytes == bytes_used
+    assert usage_of(sample(used=1, system=2) | {"memory_stats": memory}, {}).memory_bytes == bytes_used
 
 
 def test_cpu_use_is_unknown_rather_than_zero_without_two_samples() -> None:
@@ -203,7 +236,7 @@ def test_cores_of_an_engine_that_does_not_count_them() -> None:
 
 def cut(data: bytes, places: list[int]) -> Iterator[bytes]:
     edges = sorted({0, len(data), *(place % (len(data) + 1) for place in places)})
-    return (data[start:end] for start, end in zip(edges, edges[1:], strict=False))
+    return (data[start:end] for start, end in pairwise(edges))
 
 
 FRAMES = st.lists(st.tuples(st.sampled_from([1, 2]), st.binary(max_size=40)), max_size=8)
@@ -235,9 +268,7 @@ def test_an_error_of_the_engine_inside_the_output_is_raised() -> None:
 
 @given(st.lists(st.dictionaries(st.text(max_size=5), st.text(max_size=5), max_size=3), max_size=5), st.booleans(),
        st.lists(st.integers(0, 400), max_size=20))  # fmt: skip
-def test_json_objects_however_they_are_cut(
-    wanted: list[dict[str, str]], newlines: bool, places: list[int]
-) -> None:
+def test_json_objects_however_they_are_cut(wanted: list[dict[str, str]], newlines: bool, places: list[int]) -> None:
     data = ("\r\n" if newlines else "").join(json.dumps(one) for one in wanted).encode()
     assert list(json_objects(cut(data, places))) == wanted
 

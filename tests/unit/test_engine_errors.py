@@ -52,7 +52,10 @@ EXEC = 'exec: "nosuch": executable file not found in $PATH'
             f"failed: unable to start container process: {EXEC}: unknown",
             EXEC,
         ),
-        (f"OCI runtime create failed: container_linux.go:380: starting container process caused: {EXEC}: unknown.", EXEC),
+        (
+            f"OCI runtime create failed: container_linux.go:380: starting container process caused: {EXEC}: unknown.",
+            EXEC,
+        ),
         (f"OCI runtime exec failed: exec failed: unable to start container process: {EXEC}: unknown\r\n", EXEC),
         (
             "docker: Error response from daemon: driver failed programming external connectivity on endpoint box "
@@ -95,7 +98,9 @@ def test_any_refusal_has_a_message_and_a_hint(status: int, text: str) -> None:
 
 
 def wrapped(clause: str) -> str:
-    return f"failed to create task for container: failed to create shim task: OCI runtime create failed: {clause}: unknown"
+    return (
+        f"failed to create task for container: failed to create shim task: OCI runtime create failed: {clause}: unknown"
+    )
 
 
 @pytest.mark.parametrize(
@@ -104,47 +109,120 @@ def wrapped(clause: str) -> str:
         # Engine without GPU support, in every wording met.
         (500, 'could not select device driver "" with capabilities: [[gpu]]', GpuNotFound, "wired in"),
         (500, 'could not select device driver "nvidia" with capabilities: [[gpu]]', GpuNotFound, "wired in"),
-        (500, 'no CDI device driver registered: could not select device driver "" with capabilities: [[gpu]]',
-         GpuNotFound, "wired in"),
+        (
+            500,
+            'no CDI device driver registered: could not select device driver "" with capabilities: [[gpu]]',
+            GpuNotFound,
+            "wired in",
+        ),
         (500, 'could not select device driver "cdi" with capabilities: []', GpuNotFound, "by CDI"),
-        (500, wrapped("CDI device injection failed: unresolvable CDI devices nvidia.com/gpu=7"),
-         GpuNotFound, "no CDI device nvidia.com/gpu=7"),
+        (
+            500,
+            wrapped("CDI device injection failed: unresolvable CDI devices nvidia.com/gpu=7"),
+            GpuNotFound,
+            "no CDI device nvidia.com/gpu=7",
+        ),
         (500, "setting up CDI devices: unresolvable CDI devices nvidia.com/gpu=all", GpuNotFound, "nvidia.com/gpu=all"),
-        (500, 'failed to inject devices: failed to stat CDI host device "/dev/dri/renderD129": no such file or directory',
-         GpuNotFound, "/dev/dri/renderD129"),
+        (
+            500,
+            'failed to inject devices: failed to stat CDI host device "/dev/dri/renderD129": no such file or directory',
+            GpuNotFound,
+            "/dev/dri/renderD129",
+        ),
         (400, "unknown or invalid runtime name: nvidia", GpuNotFound, "no runtime named nvidia"),
         (400, "Unknown runtime specified nvidia.", GpuNotFound, "no runtime named nvidia"),
         (500, wrapped("stderr: nvidia-container-cli: device error: unknown device id: 7"), GpuNotFound, "no GPU 7"),
-        (500, wrapped("stderr: nvidia-container-cli: device error: GPU-1234: unknown device"), GpuNotFound,
-         "no GPU GPU-1234"),
+        (
+            500,
+            wrapped("stderr: nvidia-container-cli: device error: GPU-1234: unknown device"),
+            GpuNotFound,
+            "no GPU GPU-1234",
+        ),
         (500, NEW_HOOK, EngineRefused, "asks for cuda>=12.8"),
         (500, OLD_HOOK, DriverMissing, "driver error: failed to process request"),
-        (500, wrapped("nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so.1: cannot open "
-                      "shared object file: no such file or directory"), DriverMissing, "no NVIDIA driver library"),
-        (500, wrapped("nvidia-container-cli: initialization error: nvml error: insufficient permissions"),
-         Refused, "device nodes"),
-        (500, wrapped("nvidia-container-cli: mount error: failed to add device rules: unable to find any existing device "
-                      "filters attached to the cgroup: bpf_prog_query(BPF_CGROUP_DEVICE) failed: operation not permitted"),
-         EngineRefused, "device rules"),
-        (500, 'error gathering device information while adding custom device "/dev/nvidia9": no such file or directory',
-         GpuNotFound, "/dev/nvidia9"),
+        (
+            500,
+            wrapped(
+                "nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so.1: cannot open "
+                "shared object file: no such file or directory"
+            ),
+            DriverMissing,
+            "no NVIDIA driver library",
+        ),
+        (
+            500,
+            wrapped("nvidia-container-cli: initialization error: nvml error: insufficient permissions"),
+            Refused,
+            "device nodes",
+        ),
+        (
+            500,
+            wrapped(
+                "nvidia-container-cli: mount error: failed to add device rules: unable to find any existing device "
+                "filters attached to the cgroup: bpf_prog_query(BPF_CGROUP_DEVICE) failed: operation not permitted"
+            ),
+            EngineRefused,
+            "device rules",
+        ),
+        (
+            500,
+            'error gathering device information while adding custom device "/dev/nvidia9": no such file or directory',
+            GpuNotFound,
+            "/dev/nvidia9",
+        ),
         # Names, ports, mounts.
-        (409, 'Conflict. The container name "/x" is already in use by container "0123456789abcdef0123". You have to '
-              "remove (or rename) that container to be able to reuse that name.", Conflict, "name x is taken by container 0"),
-        (500, "driver failed programming external connectivity on endpoint b (12): Bind for 0.0.0.0:8888 failed: port is "
-              "already allocated", Conflict, "Port 8888 on 0.0.0.0"),
-        (500, "Error starting userland proxy: listen tcp4 127.0.0.1:8888: bind: address already in use", Conflict,
-         "Port 8888 on 127.0.0.1"),
-        (500, "failed to set up container networking: driver failed programming external connectivity on endpoint b (12): "
-              "failed to bind host port for 127.0.0.1:8888:172.17.0.2:80/tcp: address already in use", Conflict, "Port 8888"),
+        (
+            409,
+            'Conflict. The container name "/x" is already in use by container "0123456789abcdef0123". You have to '
+            "remove (or rename) that container to be able to reuse that name.",
+            Conflict,
+            "name x is taken by container 0",
+        ),
+        (
+            500,
+            "driver failed programming external connectivity on endpoint b (12): Bind for 0.0.0.0:8888 failed: port is "
+            "already allocated",
+            Conflict,
+            "Port 8888 on 0.0.0.0",
+        ),
+        (
+            500,
+            "Error starting userland proxy: listen tcp4 127.0.0.1:8888: bind: address already in use",
+            Conflict,
+            "Port 8888 on 127.0.0.1",
+        ),
+        (
+            500,
+            "failed to set up container networking: driver failed programming external connectivity on "
+            "endpoint b (12): "
+            "failed to bind host port for 127.0.0.1:8888:172.17.0.2:80/tcp: address already in use",
+            Conflict,
+            "Port 8888",
+        ),
         (500, "failed to bind host port 0.0.0.0:8888/tcp: address already in use", Conflict, "Port 8888 on 0.0.0.0"),
-        (500, "Error starting userland proxy: listen tcp6 [::]:8888: bind: address already in use", Conflict, "8888 on [::]"),
+        (
+            500,
+            "Error starting userland proxy: listen tcp6 [::]:8888: bind: address already in use",
+            Conflict,
+            "8888 on [::]",
+        ),
         (500, "listen tcp4 0.0.0.0:80: bind: permission denied", Refused, "port 80"),
         (400, 'invalid mount config for type "bind": bind source path does not exist: /data/x', NotFound, "/data/x"),
-        (500, "error while creating mount source path '/home/me/x': mkdir /home/me: permission denied", Refused,
-         "/home/me/x"),
-        (500, wrapped('error mounting "/a" to rootfs at "/b": mount /a:/b: not a directory: Are you trying to mount a '
-                      "directory onto a file (or vice-versa)? Check"), EngineRefused, "mounted on a file"),
+        (
+            500,
+            "error while creating mount source path '/home/me/x': mkdir /home/me: permission denied",
+            Refused,
+            "/home/me/x",
+        ),
+        (
+            500,
+            wrapped(
+                'error mounting "/a" to rootfs at "/b": mount /a:/b: not a directory: Are you trying to mount a '
+                "directory onto a file (or vice-versa)? Check"
+            ),
+            EngineRefused,
+            "mounted on a file",
+        ),
         (500, "write /var/lib/docker/tmp/GetImageBlob1: no space left on device", EngineRefused, "disk is full"),
         # Things that are not there.
         (404, "No such container: abc", NotFound, "no container abc"),
@@ -164,20 +242,38 @@ def wrapped(clause: str) -> str:
         (409, "Container 12 is paused, unpause the container before exec", Conflict, "is paused"),
         (409, "Container 12 is already paused", Conflict, "paused already"),
         (500, "Container 12 is not paused", Conflict, "not paused"),
-        (409, "You cannot remove a running container 12. Stop the container before attempting removal or force remove",
-         Conflict, "is running"),
-        (409, 'cannot remove container "/a": container is running: stop the container before removing or force remove',
-         Conflict, "is running"),
+        (
+            409,
+            "You cannot remove a running container 12. Stop the container before attempting removal or force remove",
+            Conflict,
+            "is running",
+        ),
+        (
+            409,
+            'cannot remove container "/a": container is running: stop the container before removing or force remove',
+            Conflict,
+            "is running",
+        ),
         (409, "removal of container 12 is already in progress", Conflict, "being removed"),
         (409, "Container 12 is restarting, wait until the container is running", Conflict, "keeps restarting"),
         (400, "can't create 'AutoRemove' container with restart policy", UsageError, "restarted at its end"),
         (400, "Minimum memory limit allowed is 6MB", UsageError, "6MB"),
         (400, "invalid reference format", UsageError, "no name of an image"),
         (400, "Invalid container name (a b), only [a-zA-Z0-9][a-zA-Z0-9_.-] are allowed", UsageError, "a b is no name"),
-        (500, wrapped("container init was OOM-killed (memory limit too low?)"), EngineRefused, "memory limit is too low"),
+        (
+            500,
+            wrapped("container init was OOM-killed (memory limit too low?)"),
+            EngineRefused,
+            "memory limit is too low",
+        ),
         # The way to the engine.
-        (400, "client version 1.41 is too old. Minimum supported API version is 1.44, please upgrade your client to a "
-              "newer version", EngineRefused, "version 1.41 of its interface; its limit is 1.44"),
+        (
+            400,
+            "client version 1.41 is too old. Minimum supported API version is 1.44, please upgrade your client to a "
+            "newer version",
+            EngineRefused,
+            "version 1.41 of its interface; its limit is 1.44",
+        ),
         (400, "client version 1.99 is too new. Maximum supported API version is 1.45", EngineRefused, "1.45"),
         (400, "Client sent an HTTP request to an HTTPS server.", EngineUnavailable, "with TLS"),
         # What no rule knows keeps its own words.
@@ -186,7 +282,7 @@ def wrapped(clause: str) -> str:
         (403, "plugin says no", Refused, "Plugin says no."),
         (409, "busy", Conflict, "Busy."),
     ],
-)  # fmt: skip
+)
 def test_refusals(status: int, text: str, kind: type[ConsoleError], words: str) -> None:
     error = refusal(status, text)
     assert type(error) is kind
@@ -198,13 +294,18 @@ def test_refusals(status: int, text: str, kind: type[ConsoleError], words: str) 
 @pytest.mark.parametrize(
     ("text", "kind", "words"),
     [
-        ("manifest for nvidia/cuda:latest not found: manifest unknown: manifest unknown", NotFound, "nvidia/cuda:latest"),
+        (
+            "manifest for nvidia/cuda:latest not found: manifest unknown: manifest unknown",
+            NotFound,
+            "nvidia/cuda:latest",
+        ),
         ("127.0.0.1:5000/x:gone: not found", NotFound, "no such image 127.0.0.1:5000/x:gone"),
         ("no matching manifest for linux/arm64/v8 in the manifest list entries", NotFound, "linux/arm64/v8"),
         ("toomanyrequests: You have reached your pull rate limit.", EngineRefused, "limit on pulls"),
         ("unauthorized: authentication required", Refused, "without a login"),
         (
-            "pull access denied for x, repository does not exist or may require 'docker login': denied: requested access "
+            "pull access denied for x, repository does not exist or may require 'docker login': denied: "
+            "requested access "
             "to the resource is denied",
             Refused,
             "without a login",
