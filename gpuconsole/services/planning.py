@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from gpuconsole.core.errors import GpuNotFound, Refused
 from gpuconsole.engine.model import CreateRequest, EngineInfo, GpuPath
@@ -100,6 +101,12 @@ def _notes(spec: LaunchSpec, info: EngineInfo) -> tuple[str, ...]:
     notes: list[str] = []
     if not info.local and any(mount.kind == "bind" for mount in spec.mounts):
         notes.append(f"The folders to mount are those of the engine's machine ({info.endpoint}), not of this one.")
+    named = [mount.source for mount in spec.mounts if mount.kind == "volume" and info.local]
+    notes.extend(
+        f"{name} is a named volume; the folder of that name here is written ./{name}."
+        for name in named
+        if Path(name).is_dir()
+    )
     public = [port for port in spec.ports if port.host_ip in ("0.0.0.0", "::")]  # noqa: S104  # what the user wrote
     notes.extend(f"Port {port.host_port or port.container_port} is open to the network, as written." for port in public)
     return tuple(notes)

@@ -128,6 +128,33 @@ def test_stdout_is_the_name_and_stderr_tells_how_to_go_on(engine: Engine) -> Non
 
 
 @pytest.mark.engine
+def test_a_named_volume_that_looks_like_a_folder_and_a_public_port_are_noted(
+    engine_modern: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    image = engine_modern.load("small")
+    (tmp_path / "data").mkdir()
+    monkeypatch.chdir(tmp_path)
+    launch = ["--host", engine_modern.host, "launch", image, "--dry-run", "--gpus", "none"]
+    assert main([*launch, "-v", "data:/data", "-p", "0.0.0.0:8080:80"]) == 0
+    out, err = capsys.readouterr()
+    assert "type=volume,source=data" in out
+    assert "written ./data" in err
+    assert "Port 8080 is open to the network" in err
+    assert main([*launch, "-v", "./data:/data", "-p", "8080:80"]) == 0
+    assert "Note:" not in capsys.readouterr().err
+
+
+@pytest.mark.engine
+def test_image_names_are_completed(engine_modern: Engine) -> None:
+    image = engine_modern.load("small")
+    asked = {"_GPUCONSOLE_COMPLETE": "zsh_complete", "COMP_WORDS": "gpuconsole launch gpuc", "COMP_CWORD": "2"}
+    env = environment(engine_modern) | asked
+    code = "from gpuconsole.cli.main import cli; cli(prog_name='gpuconsole')"
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False)
+    assert image in done.stdout
+
+
+@pytest.mark.engine
 def test_the_json_document_has_no_secret(engine: Engine) -> None:
     image = engine.load("small")
     arguments = ("--gpus", "none", "-e", "API_KEY=hush", "-p", "80", "--", "sleep", "100")
