@@ -8,6 +8,19 @@ from typing import Callable
 from gpuconsole.probes.payload.outcome import Context, Outcome
 
 _HOME = "gpuconsole.probes.payload.checks."
+_STUCK = (
+    "something is stuck",
+    "Restart the container; if it stays so, look at the driver and the disk of the host.",
+)
+_DRIVER_STUCK = (
+    "the driver does not answer",
+    "Look at gpuconsole doctor and at the kernel log; the host may have to be restarted.",
+)
+_DISK_STUCK = (
+    "the disk does not answer",
+    "Look at the disk under the folder: a network mount may have lost its server.",
+)
+_IMPORT_STUCK = ("the import does not come to its end", "Look at the disk under the image, and at what the notes say.")
 
 
 class Check:
@@ -20,15 +33,27 @@ class Check:
         where: ``module:function`` under ``checks``; imported when it runs.
         deadline_s: After so many seconds it is ended and has failed.
         needs: ``torch`` (it can be imported), ``cuda`` (it works); the check is skipped without them.
+        stuck: What it means, with a remedy, when it does not end.
     """
 
-    def __init__(self, slug: str, *, code: str, title: str, where: str, deadline_s: float, needs: str = "") -> None:
+    def __init__(
+        self,
+        slug: str,
+        *,
+        code: str,
+        title: str,
+        where: str,
+        deadline_s: float,
+        needs: str = "",
+        stuck: tuple[str, str] = _STUCK,
+    ) -> None:
         self.slug = slug
         self.code = code
         self.title = title
         self.where = where
         self.deadline_s = deadline_s
         self.needs = tuple(needs.split())
+        self.stuck = stuck
 
     def load(self) -> Callable[[Context], Outcome]:
         """The function that runs it."""
@@ -40,10 +65,11 @@ class Check:
 CHECKS = (
     Check(
         "check.torch", code="C01", title="torch can be imported", where="torch_build:run", deadline_s=90.0,
+        stuck=_IMPORT_STUCK,
     ),
     Check(
         "check.cuda-available", code="C02", title="CUDA starts", where="available:run", deadline_s=45.0,
-        needs="torch",
+        needs="torch", stuck=_DRIVER_STUCK,
     ),
     Check(
         "check.devices", code="C02", title="GPUs seen are those given", where="devices:run", deadline_s=20.0,
@@ -55,11 +81,11 @@ CHECKS = (
     ),
     Check(
         "check.gpu-memory", code="C17", title="GPU memory is free", where="gpu_memory:run", deadline_s=30.0,
-        needs="torch cuda",
+        needs="torch cuda", stuck=_DRIVER_STUCK,
     ),
     Check(
         "check.kernel", code="C04", title="kernels run on every GPU", where="kernel:run", deadline_s=45.0,
-        needs="torch cuda",
+        needs="torch cuda", stuck=_DRIVER_STUCK,
     ),
     Check(
         "check.numerics", code="C05", title="results are right", where="numerics:run", deadline_s=60.0,
@@ -70,6 +96,7 @@ CHECKS = (
     ),
     Check(
         "check.workspace", code="C20", title="work can be saved", where="workspace:run", deadline_s=30.0,
+        stuck=_DISK_STUCK,
     ),
     Check(
         "check.environment", code="C25", title="no variable sets a trap", where="traps:run", deadline_s=10.0,

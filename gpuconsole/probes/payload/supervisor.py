@@ -209,11 +209,9 @@ class Supervisor:
             )
             return True
         if now >= self._check_ends_at:
-            seconds = BY_SLUG[self._pending[0]].deadline_s
-            self._settle(
-                FAIL, "it did not end within {:g} s".format(seconds),
-                "Something is stuck: restart the container; if it stays so, look at the driver and the disk.",
-            )
+            check = BY_SLUG[self._pending[0]]
+            why, fix = check.stuck
+            self._settle(FAIL, "{}: it did not end within {:g} s".format(why, check.deadline_s), fix)
             return True
         return False
 

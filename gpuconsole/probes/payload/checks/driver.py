@@ -20,8 +20,13 @@ def run(context: Context) -> Outcome:
     context.environment({"driver": module})
     if built is None:
         return Outcome(SKIP, "torch is a CPU build", "", {"driver": module})
-    answer = libcuda.ask_apart(str(context.config.get("archive", "")))
-    offers, path = (None, None) if answer is None else (answer["version"], answer.get("path"))
+    if context.cuda:
+        answer: Any = libcuda.ask()
+    else:
+        answer = libcuda.ask_apart(str(context.config.get("archive", "")), timeout_s=10.0)
+        if answer is None:
+            return Outcome(SKIP, "the driver does not answer", "", {"driver": module, "torch_cuda": built})
+    offers, path = answer["version"], answer.get("path")
     value = {"driver": module, "driver_cuda": offers, "torch_cuda": built, "libcuda": path}
     context.environment({"driver_cuda": None if offers is None else dotted(offers)})
     outcome = judge(module=module, offers=offers, built=built, path=path)
@@ -57,6 +62,11 @@ def judge(*, module: str | None, offers: int | None, built: str, path: Any) -> O
             return Outcome(WARN, what + ", by forward compatibility", fix)
         return Outcome(
             FAIL, what + ", which needs driver {} or newer".format(lowest),
+            "Update the driver of the host, or take an image of an older CUDA.",
+        )
+    if offers is not None and offers // 1000 < major and not compat:
+        return Outcome(
+            FAIL, what + ", which is too new for it",
             "Update the driver of the host, or take an image of an older CUDA.",
         )
     if compat:

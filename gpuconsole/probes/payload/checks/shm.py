@@ -12,7 +12,7 @@ SHM = "/dev/shm"  # noqa: S108
 DOCKER_DEFAULT_BYTES = 64 << 20
 COMFORT_BYTES = 1 << 30
 _TENSOR_BYTES = 128 << 20
-_TIMEOUT_S = 40
+_TIMEOUT_S = 25
 _FIX = "Launch it again with --shm-size 8g or --ipc host; a running container keeps the size it has."
 
 
@@ -48,7 +48,8 @@ def run(context: Context) -> Outcome:
             value["start_method"] = passes(context.torch, count)
             value["passed_bytes"] = count
         except Exception as error:
-            problem = first_line(error)
+            # torch says "exited unexpectedly", and only the cause behind it says by which signal.
+            problem = first_line(error.__cause__ or error)
             value["error"] = problem
     outcome = judge(total=total, free=free, problem=problem, wants_gpu=context.wants_gpu)
     outcome.value = value
