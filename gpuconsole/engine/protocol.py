@@ -61,6 +61,11 @@ class ExecProcess(Protocol):
 class InteractiveProcess(ExecProcess, Protocol):
     """A process a person talks to: one started for them, or a container's own."""
 
+    @property
+    def backlog(self) -> int:
+        """How many pieces of what was written the engine has not taken yet."""
+        ...
+
     def resize(self, *, rows: int, columns: int) -> None:
         """Tell its terminal the new size; nothing happens when it has no terminal or has just ended."""
         ...

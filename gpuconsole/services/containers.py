@@ -13,11 +13,12 @@ from gpuconsole.core.errors import ConsoleError, NotFound
 from gpuconsole.engine.model import Container, ContainerState, Image, Usage
 from gpuconsole.host.claims import ClaimedGpu, ClaimedGpus, resolve_claims
 from gpuconsole.host.model import GpuView, Holder, HostView
-from gpuconsole.host.usage import UsageReader, pids_of
+from gpuconsole.host.processes import ENDED, REUSED
+from gpuconsole.host.usage import UsageReader
 from gpuconsole.images.reference import is_image_id, parse, short
 from gpuconsole.launch.labels import USER
 from gpuconsole.services.gather import gather
-from gpuconsole.services.ownership import main_process_uid, user_name
+from gpuconsole.services.ownership import main_process, main_process_uid, user_name
 
 if TYPE_CHECKING:
     from gpuconsole.engine.protocol import Engine
@@ -127,7 +128,7 @@ class _Meter:
 
     def __init__(self, running: Sequence[Container]) -> None:
         self._reader = UsageReader()
-        self._pids = pids_of((one.id, one.pid) for one in running)
+        self._pids = {one.id: one.pid for one in running if one.pid is not None and main_process(one) is not None}
         self._reader.read(self._pids)
         self._started = time.monotonic()
 
@@ -183,7 +184,7 @@ def _user(container: Container, known: Surroundings, unknown: dict[str, str]) ->
     elif container.pid is None:
         unknown["user"] = "it does not run, and nothing says who launched it"
     else:
-        uid = main_process_uid(container.pid)
+        uid = main_process_uid(container)
         if uid is not None:
             return user_name(uid)
         unknown["user"] = "its main process cannot be seen from here"
@@ -281,6 +282,6 @@ def _obscure(holder: Holder, container: Container) -> str | None:
     """Why ``holder`` makes the container's GPU memory unknown; None when it does not."""
     if holder.container_id == container.id and holder.memory_bytes is None:
         return holder.unknown.get("memory_bytes") or "the driver does not tell the memory of a process"
-    if holder.container_id is None and "container_id" in holder.unknown:
+    if holder.container_id is None and holder.unknown.get("container_id", ENDED) not in (ENDED, REUSED):
         return f"process {holder.pid} on GPU {holder.gpu_index} may be its own: {holder.unknown['container_id']}"
     return None

@@ -49,8 +49,9 @@ def execute_interactive(
     exchange = connection.exchange("POST", f"/exec/{created['Id']}/start", body=body, hijack=True)
     exchange.open()
     process = InteractiveExec(connection, str(created["Id"]), exchange, tty=size is not None)
-    if size is not None:
-        process.resize_when_started(rows=size[0], columns=size[1])
+    if size is not None and "ConsoleSize" not in body:
+        # On a thread: the engine lets the call wait for a program that never starts.
+        threading.Thread(target=process.resize_when_started, args=size, name="first-size", daemon=True).start()
     return process
 
 
@@ -66,7 +67,7 @@ class InteractiveExec(DockerExec):
         """Tell its terminal the new size; nothing happens when it has none or has just ended."""
         self._resized(rows, columns)
 
-    def resize_when_started(self, *, rows: int, columns: int) -> None:
+    def resize_when_started(self, rows: int, columns: int) -> None:
         """Tell its terminal the first size, as soon as there is one: the answer to a start comes before the process."""
         for _ in range(_TRIES):
             if self._resized(rows, columns):

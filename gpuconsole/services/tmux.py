@@ -1,0 +1,92 @@
+"""Windows in the tmux that gpuconsole runs in.
+
+Plain tmux commands: five of them, on every version since 2.6, and nothing to import.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+
+from gpuconsole.core.errors import ConsoleError, EngineRefused
+from gpuconsole.core.text import plain_line
+
+_TIMEOUT_S = 5
+_MARK = "@gpuconsole"
+_CARRIED = re.compile(
+    r"^(?:DOCKER_.*|GPUCONSOLE_.*|XDG_.*_HOME|XDG_RUNTIME_DIR|HOME|PATH|PYTHONPATH|SSH_AUTH_SOCK|SSH_CONNECTION"
+    r"|LANG|LC_.*|NO_COLOR|COLORTERM)$"
+)
+_UNSET_IF_ABSENT = ("DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH")
+
+
+def inside(environment: Mapping[str, str] | None = None) -> bool:
+    """Whether this terminal is a pane of a tmux whose command is at hand."""
+    env = os.environ if environment is None else environment
+    return bool(env.get("TMUX")) and shutil.which("tmux") is not None
+
+
+def our_command(arguments: Sequence[str], *, environment: Mapping[str, str] | None = None) -> list[str]:
+    """A command line that runs gpuconsole with ``arguments`` and our environment in a window.
+
+    Windows inherit the environment of the tmux server, which may be days old and know another engine. So what decides
+    which engine and which configuration is meant goes along, and what is not set here is taken away there.
+    """
+    env = os.environ if environment is None else environment
+    absent = [part for name in _UNSET_IF_ABSENT if name not in env for part in ("-u", name)]
+    carried = [f"{name}={value}" for name, value in sorted(env.items()) if _CARRIED.match(name)]
+    return ["env", *absent, *carried, sys.executable, "-m", "gpuconsole", *arguments]
+
+
+def show_window(name: str, command: Sequence[str], *, mark: str) -> bool:
+    """Bring a window with ``command`` to the front: the one marked ``mark`` if there is one, else a new one.
+
+    Args:
+        name: Its name; characters that mean something to tmux are replaced.
+        command: Program and arguments, run without a shell.
+        mark: Tells it from the others when it is asked for again.
+
+    Returns:
+        Whether it is new.
+
+    Raises:
+        ConsoleError: tmux does not do it.
+    """
+    session = _tmux("display-message", "-p", *_target(), "#{session_id}").strip()
+    for line in _tmux("list-windows", "-t", session, "-F", f"#{{window_id}} #{{{_MARK}}}").splitlines():
+        window, _, its_mark = line.partition(" ")
+        if its_mark == mark:
+            _tmux("select-window", "-t", window)
+            return False
+    safe = re.sub(r"[^A-Za-z0-9_-]", "_", name)[:40] or "container"
+    window = _tmux(
+        "new-window", "-P", "-F", "#{window_id}", "-t", f"{session}:", "-n", safe, "-c", os.getcwd(), *command
+    ).strip()
+    _tmux("set-option", "-w", "-t", window, _MARK, mark)
+    return True
+
+
+def _target() -> tuple[str, ...]:
+    """The pane we run in: the person may be looking at another one."""
+    pane = os.environ.get("TMUX_PANE", "")
+    return ("-t", pane) if re.fullmatch(r"%\d+", pane) else ()
+
+
+def _tmux(*arguments: str) -> str:
+    try:
+        done = subprocess.run(
+            ["tmux", *arguments], capture_output=True, check=False, stdin=subprocess.DEVNULL, timeout=_TIMEOUT_S
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise _failed(str(error)) from error
+    if done.returncode != 0:
+        raise _failed(done.stderr.decode(errors="replace"))
+    return done.stdout.decode(errors="replace")
+
+
+def _failed(words: str) -> ConsoleError:
+    return EngineRefused(f"tmux did not do it: {plain_line(words)}.", hint="Pass --here to stay in this terminal.")
