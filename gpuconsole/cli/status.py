@@ -14,8 +14,6 @@ import click
 from gpuconsole.cli.context import Settings, pass_settings
 from gpuconsole.cli.glyphs import glyphs_of_stdout, writes_utf8
 from gpuconsole.cli.output import data
-from gpuconsole.cli.status_table import overview_text, tmux_line
-from gpuconsole.cli.status_watch import repeat, screen
 from gpuconsole.core.document import SCHEMA_VERSION, jsonable
 from gpuconsole.core.errors import DriverMissing, ExitCode
 from gpuconsole.services.overview import Overview
@@ -39,7 +37,7 @@ def _finite(_context: click.Context, _option: click.Parameter, value: float | No
     "  gpuconsole status --watch 5       # the same, anew every 5 seconds\n"
     "  gpuconsole status --json | jq '.gpus[] | {index, memory_used_bytes}'\n"
     "  set -g status-right '#(gpuconsole status --tmux)'    # in ~/.tmux.conf\n\n"
-    "\b\nExit codes: 0 the GPUs were read; 3 there is no driver or no GPU, or it does not answer."
+    "\b\nExit codes: 0 the GPUs were read, or a watch was ended; 3 no driver, no GPU, or no answer."
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON document; with --watch JSON Lines, the schema first.")
 @click.option(
@@ -70,6 +68,8 @@ def status(settings: Settings, as_json: bool, watch: float | None, tmux: bool) -
     if as_json:
         data(_dumped({"schema": _SCHEMA} | document_of(view), indent=2))
     elif tmux:
+        from gpuconsole.cli.status_table import tmux_line
+
         data(glyphs_of_stdout().text(tmux_line(view, colour=not os.environ.get("NO_COLOR"))))
     else:
         _for_people(overview, view)
@@ -77,6 +77,8 @@ def status(settings: Settings, as_json: bool, watch: float | None, tmux: bool) -
 
 
 def _for_people(overview: Overview, view: HostView) -> None:
+    from gpuconsole.cli.status_table import overview_text
+
     snapshot = view.snapshot
     if snapshot.problem is not None:
         raise DriverMissing(snapshot.problem, hint=snapshot.hint or "")
@@ -87,6 +89,9 @@ def _for_people(overview: Overview, view: HostView) -> None:
 
 
 def _watch(overview: Overview, *, as_json: bool, every_s: float) -> None:
+    from gpuconsole.cli.status_table import overview_text
+    from gpuconsole.cli.status_watch import repeat, screen
+
     if as_json:
         data(_dumped({"schema": _SCHEMA}))
         repeat(lambda: data(_dumped(document_of(overview.look()))), every_s=every_s)
