@@ -149,9 +149,7 @@ def test_an_older_torch_without_the_new_names_for_precision_works(payload: Paylo
     """Until 2.8 there was ``allow_tf32`` and no ``fp32_precision``."""
     payload.module(
         "sitecustomize",
-        "import torch\n"
-        "del type(torch.backends).fp32_precision\n"
-        "assert not hasattr(torch.backends, 'fp32_precision')\n",
+        "import torch\ndel type(torch.backends).fp32_precision\nassert not hasattr(torch.backends, 'fp32_precision')\n",
     )
     found = payload.check("check.numerics")
     assert found["status"] == "ok", found
@@ -159,7 +157,9 @@ def test_an_older_torch_without_the_new_names_for_precision_works(payload: Paylo
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_a_worker_passes_a_tensor_however_it_is_started(payload: Payload, method: str) -> None:
-    payload.module("sitecustomize", f"import multiprocessing\nmultiprocessing.set_start_method({method!r}, force=True)\n")
+    payload.module(
+        "sitecustomize", f"import multiprocessing\nmultiprocessing.set_start_method({method!r}, force=True)\n"
+    )
     found = payload.check("check.shm")
     assert found["status"] == "ok", found
     assert found["value"]["start_method"] == method

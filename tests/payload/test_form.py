@@ -26,7 +26,7 @@ def test_python_3_8_can_read_it(path: Path) -> None:
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(HOME)))
 def test_it_imports_nothing_but_the_standard_library_torch_and_itself(path: Path) -> None:
-    names = set()
+    names: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
