@@ -38,7 +38,7 @@ COMMANDS = {
     cls=LazyGroup,
     commands_at=COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    no_args_is_help=True,
+    invoke_without_command=True,
     epilog="Every command has examples: gpuconsole COMMAND --help",
 )
 @click.option("-H", "--host", metavar="URL", envvar="GPUCONSOLE_HOST", help="Engine to talk to, as DOCKER_HOST has it.")
@@ -47,10 +47,17 @@ COMMANDS = {
 @click.version_option(__version__, prog_name="gpuconsole")
 @click.pass_context
 def cli(ctx: click.Context, host: str | None, readonly: bool, debug: bool) -> None:
-    """Watch, launch and prove PyTorch-CUDA containers on this machine's GPUs."""
+    """Watch, launch and prove PyTorch-CUDA containers on this machine's GPUs.
+
+    Without a command it opens the console.
+    """
     settings = Settings(host=host, debug=debug, readonly=readonly)
     ctx.obj = settings
     ctx.call_on_close(settings.close)
+    if ctx.invoked_subcommand is None:
+        from gpuconsole.tui.start import open_console
+
+        ctx.exit(open_console(settings.session(), readonly=readonly))
 
 
 def run(arguments: Sequence[str] | None = None) -> None:

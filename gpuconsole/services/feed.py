@@ -15,6 +15,7 @@ from gpuconsole.services.sampler import Sampler
 
 if TYPE_CHECKING:
     from gpuconsole.engine.model import Container, EngineEvent, EngineInfo, Image, Usage
+    from gpuconsole.engine.protocol import Engine
     from gpuconsole.host.model import HostView
     from gpuconsole.services.containers import ContainerView
     from gpuconsole.services.images import ImageView
@@ -148,9 +149,7 @@ class Feed:
         )
         self._watcher.start()
 
-    def _open(self):  # type: ignore[no-untyped-def]
-        # A connection of its own kind each time: the engine behind an address may be another after a restart.
-        self._session.forget_engine()
+    def _open(self) -> Engine:
         engine = self._session.engine
         info = engine.info()
         self._local = info.local
@@ -159,6 +158,9 @@ class Feed:
 
     def _linked(self, state: WatchState) -> None:
         self._connected = state.connected
+        if not state.connected:
+            # The engine behind an address may be another after a restart.
+            self._session.forget_engine()
         endpoint = ""
         with contextlib.suppress(ConsoleError):
             endpoint = self._session.endpoint.url

@@ -57,6 +57,10 @@ class Session:
             self._engine = DockerEngine.connect(self.endpoint)
         return self._engine
 
+    def forget_engine(self) -> None:
+        """Let the next question find the engine anew, as after a restart; who uses the old connection keeps it."""
+        self._engine = None
+
     def close(self) -> None:
         """Close what was opened."""
         if self._engine is not None:

@@ -22,7 +22,7 @@ from gpuconsole.tui.screens.main import MainScreen
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gpuconsole.engine.model import EngineInfo
+    from gpuconsole.engine.model import Container, EngineInfo
     from gpuconsole.host.model import HostView
     from gpuconsole.services.containers import ContainerView
     from gpuconsole.services.desk import Desk
@@ -46,10 +46,8 @@ class ConsoleApp(App[None]):
     TITLE = "gpuconsole"
     ENABLE_COMMAND_PALETTE = True
     COMMAND_PALETTE_BINDING = "f12"  # ours is in actions.py; this one only satisfies the base class
-    HORIZONTAL_BREAKPOINTS: ClassVar[list[tuple[int, str]] | None] = [
-        (0, "-tiny"), (60, "-narrow"), (100, "-wide"), (160, "-huge"),
-    ]  # fmt: skip
-    VERTICAL_BREAKPOINTS: ClassVar[list[tuple[int, str]] | None] = [(0, "-flat"), (16, "-low"), (32, "-tall")]
+    HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (60, "-narrow"), (100, "-wide"), (160, "-huge")]
+    VERTICAL_BREAKPOINTS = [(0, "-flat"), (16, "-low"), (32, "-tall")]
     BINDINGS: ClassVar[list[BindingType]] = [*actions.bindings(actions.APP)]
 
     host_view: reactive[HostView | None] = reactive(None, init=False)
@@ -70,6 +68,8 @@ class ConsoleApp(App[None]):
         self.desk = desk
         self.readonly = readonly
         self.glyphs = theme.glyphs()
+        self.ringing: set[str] = set()
+        """Containers whose end rings the bell."""
         self.failed: BaseException | None = None
         """What ended the console, when it did not end by itself."""
         for each in theme.THEMES:
@@ -82,7 +82,7 @@ class ConsoleApp(App[None]):
         """Our own variables, for themes that do not know them."""
         return theme.TOKENS
 
-    def get_default_screen(self) -> Screen[object]:
+    def get_default_screen(self) -> Screen[None]:
         """The main screen."""
         return MainScreen()
 
@@ -122,6 +122,17 @@ class ConsoleApp(App[None]):
     @on(messages.ContainersListed)
     def _see_containers(self, message: messages.ContainersListed) -> None:
         self.containers = message.views
+        self._ring({view.container.id: view.container for view in message.views})
+
+    def _ring(self, known: dict[str, Container]) -> None:
+        for container_id in list(self.ringing):
+            container = known.get(container_id)
+            if container is None or not container.running:
+                self.ringing.discard(container_id)
+                name = container.name if container else container_id[:12]
+                self.bell()
+                self.desk.tell_tmux(f"gpuconsole: {name} has ended")
+                self.notify(f"{name} has ended.", title="Done", markup=False, timeout=30)
 
     @on(messages.EngineLinked)
     def _see_link(self, message: messages.EngineLinked) -> None:
@@ -176,6 +187,15 @@ class ConsoleApp(App[None]):
             self.notify("Copied.", markup=False, timeout=2)
         else:
             self.exit()
+
+    def ring_for(self, container: Container) -> None:
+        """Ring when ``container`` ends; asked again, do not."""
+        if container.id in self.ringing:
+            self.ringing.discard(container.id)
+            self.notify(f"No bell for {container.name}.", markup=False, timeout=3)
+        else:
+            self.ringing.add(container.id)
+            self.notify(f"The bell rings when {container.name} ends.", markup=False, timeout=3)
 
     def action_redraw(self) -> None:
         """Draw everything again, as after another program wrote over the screen."""

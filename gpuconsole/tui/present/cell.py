@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-Tone = Literal["", "dim", "strong", "ok", "info", "watch", "risk", "critical", "accent"]
+Tone = Literal["", "dim", "strong", "ok", "info", "watch", "risk", "critical", "accent", "cursor"]
 """Names of styles; each has a component class ``grid--<name>``."""
 
 

@@ -9,19 +9,10 @@ from textual.widget import Widget
 
 from gpuconsole.tui import actions
 from gpuconsole.tui.present.cell import Cell
+from gpuconsole.tui.present.helping import key_name
 from gpuconsole.tui.widgets.lines import Lines
 
-_KEY_NAMES = {
-    "question_mark": "?", "slash": "/", "enter": "enter", "escape": "esc", "plus": "+", "minus": "-", "f1": "F1",
-    "left_square_bracket": "[", "right_square_bracket": "]", "colon": ":", "equals_sign": "=", "space": "space",
-}  # fmt: skip
 _RANKS = {action.id: action.rank for action in actions.ALL}
-
-
-def key_name(keys: str) -> str:
-    """The first of the keys, as it stands on the keyboard."""
-    key = keys.split(",")[0]
-    return _KEY_NAMES.get(key, key.replace("ctrl+", "^"))
 
 
 class KeyLine(Lines):

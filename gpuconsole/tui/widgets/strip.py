@@ -13,6 +13,7 @@ from textual.message import Message
 from textual.strip import Strip
 
 from gpuconsole.host.model import GpuView, HostView
+from gpuconsole.host.state import memory_state
 from gpuconsole.tui.present import gpu as present
 from gpuconsole.tui.present.cell import Cell
 from gpuconsole.tui.theme import Glyphs
@@ -139,7 +140,7 @@ class GpuStrip(Lines, can_focus=True):
             power = f"{gpu.power_w:.0f}/{gpu.power_limit_w:.0f} W"
         temperature = present.temperature_cell(gpu)
         history = self._history.get(key_of(view), deque())
-        tone = present.STATE_TONES[present.memory_state(view)] or "info"
+        tone = present.STATE_TONES[memory_state(view)] or "info"
         line = [
             Cell(fitted(f" {gpu.index} {present.short_name(gpu.name)}", name), "strong"),
             Cell(present.sparkline(history, spark, glyphs), "accent"),
@@ -200,4 +201,4 @@ class GpuStrip(Lines, can_focus=True):
 
 
 def _worst_first(view: GpuView) -> tuple[int, int]:
-    return (-present.memory_state(view).severity, view.gpu.index)
+    return (-memory_state(view).severity, view.gpu.index)

@@ -1,0 +1,258 @@
+"""What the console shows and does: the feed, the runs, and every action, each callable from any thread."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import signal
+import subprocess
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from gpuconsole.core.errors import ConsoleError, NotFound, Refused
+from gpuconsole.services.feed import Feed, Listener
+from gpuconsole.services.ownership import caller_name, someone_elses
+from gpuconsole.services.runs import Run, RunKind, Runs, RunState
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gpuconsole.engine.model import Container
+    from gpuconsole.host.model import Holder
+    from gpuconsole.probes.records import Record
+    from gpuconsole.services.cancelling import Cancellation
+    from gpuconsole.services.session import Session
+
+_COPY_TIMEOUT_S = 2
+
+
+class DeskListener(Listener, Protocol):
+    """Hears the feed and the runs."""
+
+    def runs_changed(self, runs: tuple[Run, ...]) -> None:
+        """A run changed."""
+
+
+class Desk:
+    """The console's services.
+
+    Args:
+        session: This machine's GPUs, and the engine.
+        runs_path: File of the remembered runs; None takes the usual one.
+    """
+
+    def __init__(self, session: Session, *, runs_path: Path | None = None) -> None:
+        self.session = session
+        self.runs = Runs(path=runs_path)
+        self._feed: Feed | None = None
+        self._checks: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._checker: threading.Thread | None = None
+        self._cancellations: dict[str, Cancellation] = {}
+
+    def start(self, listener: DeskListener, interval_s: float) -> None:
+        """Begin to look, and tell ``listener``."""
+        self.runs.on_change = listener.runs_changed
+        listener.runs_changed(self.runs.all())
+        self._feed = Feed(self.session, listener, interval_s=interval_s)
+        self._feed.start()
+
+    def close(self) -> None:
+        """Let go of everything; checks under way are cancelled, containers go on."""
+        for cancellation in list(self._cancellations.values()):
+            cancellation.request()
+        if self._feed is not None:
+            self._feed.close()
+        self._checks.put(None)
+
+    # --- looking ---
+
+    def set_interval(self, interval_s: float) -> None:
+        """Look more or less often."""
+        if self._feed is not None:
+            self._feed.set_interval(interval_s)
+
+    def look_at(self, container_ids: frozenset[str]) -> None:
+        """The containers whose CPU and memory somebody sees."""
+        if self._feed is not None:
+            self._feed.look_at(container_ids)
+
+    def refresh_images(self) -> None:
+        """Ask for the images anew, in the background."""
+        if self._feed is not None:
+            threading.Thread(target=self._feed.list_images, name="image-lister", daemon=True).start()
+
+    def refresh(self) -> None:
+        """Ask the engine anew, or try to connect now."""
+        if self._feed is not None:
+            self._feed.refresh()
+
+    def pause(self) -> None:
+        """Look no more, as while another program has the terminal."""
+        if self._feed is not None:
+            self._feed.pause()
+
+    def resume(self) -> None:
+        """Look again."""
+        if self._feed is not None:
+            self._feed.resume()
+
+    # --- containers ---
+
+    def start_container(self, container: Container) -> str:
+        """Start it; returns what is to be told."""
+        self.session.engine.start(container.id)
+        return f"Started {container.name}."
+
+    def stop_container(self, container: Container) -> str:
+        """SIGTERM, and SIGKILL after ten seconds."""
+        self.session.engine.stop(container.id)
+        return f"Stopped {container.name}."
+
+    def restart_container(self, container: Container) -> str:
+        """Stop it and start it."""
+        self.session.engine.restart(container.id)
+        return f"Restarted {container.name}."
+
+    def pause_container(self, container: Container) -> str:
+        """Freeze it, or let it go on."""
+        if container.state.value == "paused":
+            self.session.engine.unpause(container.id)
+            return f"{container.name} goes on."
+        self.session.engine.pause(container.id)
+        return f"Paused {container.name}; its GPU memory stays held."
+
+    def remove_container(self, container: Container) -> str:
+        """Kill it if it runs, and remove it."""
+        self.session.engine.remove(container.id, force=container.running)
+        return f"Removed {container.name}."
+
+    def owner(self, container: Container) -> str | None:
+        """The user it belongs to, when that is not who runs the console."""
+        return someone_elses(container, local=self.session.endpoint.local)
+
+    def end_process(self, holder: Holder) -> str:
+        """Send SIGTERM to one of one's own GPU processes.
+
+        Raises:
+            Refused: It is somebody else's, or another process by now.
+            NotFound: It has ended.
+        """
+        if holder.user not in (None, caller_name()) and os.geteuid() != 0:
+            raise Refused(f"Process {holder.pid} belongs to {holder.user}.", hint="Ask them to end it.")
+        try:
+            # The file descriptor names the process for good: a pid used again is another process.
+            descriptor = os.pidfd_open(holder.pid)
+        except ProcessLookupError as error:
+            raise NotFound(f"Process {holder.pid} has ended.", hint="") from error
+        try:
+            started = self._started_at(holder.pid)
+            if holder.started_at is not None and started is not None and abs(started - holder.started_at) > 2:
+                raise Refused(f"Process {holder.pid} is another one by now.", hint="Look again.")
+            signal.pidfd_send_signal(descriptor, signal.SIGTERM)
+        except PermissionError as error:
+            raise Refused(f"You may not end process {holder.pid}.", hint="Its owner or root can.") from error
+        finally:
+            os.close(descriptor)
+        return f"Asked process {holder.pid} to end (SIGTERM)."
+
+    @staticmethod
+    def _started_at(pid: int) -> float | None:
+        import psutil
+
+        try:
+            return psutil.Process(pid).create_time()
+        except psutil.Error:
+            return None
+
+    # --- checks: one after another, on a thread of their own ---
+
+    def check_container(self, container: Container) -> str:
+        """Check it, after the checks that wait already; returns the run's id."""
+        from gpuconsole.services.checking import check_container
+
+        return self._check(
+            container.name,
+            container.id,
+            lambda on_record, cancel: check_container(self.session, container.id, on_record, cancel=cancel),
+        )
+
+    def check_image(self, name: str, image_id: str) -> str:
+        """Check an image in a fresh container; returns the run's id."""
+        from gpuconsole.launch.spec import LaunchSpec, PullPolicy
+        from gpuconsole.services.checking import check_image
+
+        spec = LaunchSpec(image=name, pull=PullPolicy.NEVER)
+        return self._check(
+            name,
+            image_id,
+            lambda on_record, cancel: check_image(
+                self.session, spec, on_record, on_step=lambda step: None, cancel=cancel
+            ),
+        )
+
+    def cancel(self, run_id: str) -> bool:
+        """Ask a run to stop; False when it is over."""
+        cancellation = self._cancellations.get(run_id)
+        if cancellation is None:
+            return False
+        cancellation.request()
+        return True
+
+    def _check(self, subject: str, subject_id: str, check: Callable[..., object]) -> str:
+        from gpuconsole.services.cancelling import Cancellation
+
+        run_id = self.runs.begin(RunKind.CHECK, subject, subject_id, "waits for its turn")
+        self._cancellations[run_id] = Cancellation()
+        self._checks.put(lambda: self._run_check(run_id, check))
+        if self._checker is None:
+            self._checker = threading.Thread(target=self._work, name="checker", daemon=True)
+            self._checker.start()
+        return run_id
+
+    def _work(self) -> None:
+        while (task := self._checks.get()) is not None:
+            task()
+
+    def _run_check(self, run_id: str, check: Callable[..., object]) -> None:
+        from gpuconsole.services.checkruns import CheckProgress, conclusion
+
+        progress = CheckProgress()
+
+        def on_record(record: Record) -> None:
+            headline, share = progress.add(record)
+            self.runs.advance(run_id, headline, share)
+
+        try:
+            self.runs.advance(run_id, "begins")
+            report = check(on_record, self._cancellations[run_id])
+            self.runs.end(run_id, *conclusion(report))
+        except ConsoleError as error:
+            cancelled = self._cancellations[run_id].requested
+            state = RunState.CANCELLED if cancelled else RunState.FAILED
+            self.runs.end(run_id, state, error.message if not error.hint else f"{error.message} → {error.hint}")
+        except Exception as error:  # noqa: BLE001 (the thread must go on, and the run must not stay open)
+            self.runs.end(run_id, RunState.FAILED, f"gpuconsole itself failed: {type(error).__name__}: {error}")
+        finally:
+            self._cancellations.pop(run_id, None)
+
+    # --- the terminal around us ---
+
+    def copy(self, text: str, osc52: Callable[[str], None]) -> None:
+        """Put ``text`` where it can be pasted: the terminal's clipboard, and tmux's buffer when inside it."""
+        osc52(text)
+        if os.environ.get("TMUX"):
+            with contextlib.suppress(OSError, subprocess.SubprocessError):
+                subprocess.run(
+                    ["tmux", "load-buffer", "-w", "-"], input=text.encode(), timeout=_COPY_TIMEOUT_S, check=False,
+                    capture_output=True,
+                )  # fmt: skip
+
+    def tell_tmux(self, text: str) -> None:
+        """Show ``text`` in tmux's status line, where the window with the console may be hidden behind another."""
+        if os.environ.get("TMUX"):
+            with contextlib.suppress(OSError, subprocess.SubprocessError):
+                subprocess.run(
+                    ["tmux", "display-message", "-l", text], timeout=_COPY_TIMEOUT_S, check=False, capture_output=True
+                )
