@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.rig.places import CACHE
+
 pytest_plugins = ["tests.rig.fixtures"]
 if (Path(__file__).parent / "rig/nvml/fixtures.py").exists() and importlib.util.find_spec("tests.rig.nvml.fixtures"):
     pytest_plugins.append("tests.rig.nvml.fixtures")
@@ -26,3 +28,4 @@ def without_the_users_settings(monkeypatch: pytest.MonkeyPatch, tmp_path_factory
     for name in ("CONFIG", "DATA", "STATE", "CACHE"):
         monkeypatch.setenv(f"XDG_{name}_HOME", str(home / name.lower()))
     monkeypatch.setenv("DOCKER_CONFIG", str(home / "docker"))
+    monkeypatch.setenv("GPUCONSOLE_RIG_CACHE", str(CACHE))  # rigs that tests start as programs share the cache

@@ -8,6 +8,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import threading
 
 from tests.rig import sweep
 from tests.rig.owner import Rig
@@ -52,10 +53,11 @@ def _hold(running: Running) -> int:
     for name, value in running.environment.items():
         shown = f"{shlex.quote(value)}" if name != "PATH" else f"{shlex.quote(value.partition(':')[0])}:$PATH"
         print(f"export {name}={shown}")
-    ends = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
-    signal.pthread_sigmask(signal.SIG_BLOCK, ends)
+    told = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: told.set())
     print("# ready; ctrl+c removes everything", flush=True)
-    signal.sigwait(ends)
+    told.wait()
     print("# removing", file=sys.stderr, flush=True)
     return 0
 

@@ -4,68 +4,110 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 import pytest
 
+from tests.rig.client import EngineClient, InstalledEngine
 from tests.rig.engines import Engine, start_engine
 from tests.rig.kinds import KINDS
 from tests.rig.owner import Rig
-from tests.rig.places import RigError, RigUnavailable
+from tests.rig.places import RigUnavailable
+from tests.rig.registry import Registry
+from tests.rig.ssh import SshServer
+from tests.rig.tmux import Tmux
+
+INSTALLED = os.environ.get("GPUCONSOLE_TEST_ENGINE")
+"""Address of an engine that is not the rig's, when somebody asks for it by this variable."""
 
 
-def refuse(error: RigUnavailable) -> None:
+def refuse(error: RigUnavailable) -> NoReturn:
     """Skip for a part that cannot be, or fail where GPUCONSOLE_RIG_REQUIRED=1 promises that it can."""
     if os.environ.get("GPUCONSOLE_RIG_REQUIRED") == "1":
         pytest.fail(f"the rig is required here: {error}", pytrace=False)
     pytest.skip(str(error))
 
 
+@contextmanager
+def _or_skip() -> Iterator[None]:
+    try:
+        yield
+    except RigUnavailable as error:
+        refuse(error)
+
+
 @dataclass(slots=True)
 class Bench:
-    """The rig of one pytest worker and the engines that have been started in it."""
+    """The rig of one pytest worker and what has been started in it."""
 
     rig: Rig
     engines: dict[tuple[str, bool], Engine] = field(default_factory=dict)
+    registries: dict[bool, Registry] = field(default_factory=dict)
 
     def engine(self, name: str, *, toolkit: bool) -> Engine:
         """Give an engine, started the first time."""
+        if INSTALLED:
+            raise RigUnavailable("needs a private engine, and GPUCONSOLE_TEST_ENGINE names another")
         key = (name, toolkit)
         if key not in self.engines:
             self.engines[key] = start_engine(self.rig, name, toolkit=toolkit)
         return self.engines[key]
 
-    def rest(self, engine: Engine) -> None:
-        """Bring an engine back to rest after a test."""
-        engine.reset()
+    def registry(self, *, password: bool) -> Registry:
+        """Give a registry, started the first time."""
+        if password not in self.registries:
+            self.registries[password] = Registry(self.rig, password=password)
+        return self.registries[password]
 
 
 @pytest.fixture(scope="session")
 def rig_bench() -> Iterator[Bench]:
     """Give this worker's rig; everything in it is gone afterwards."""
-    try:
+    with _or_skip():
         rig = Rig()
-    except RigUnavailable as error:
-        refuse(error)
-        raise
     with rig:
         yield Bench(rig)
 
 
+@pytest.fixture
+def rig() -> Iterator[Rig]:
+    """Give a rig of the test's own."""
+    with _or_skip():
+        own = Rig()
+    with own:
+        yield own
+
+
 def _lend(bench: Bench, name: str, *, toolkit: bool) -> Iterator[Engine]:
-    try:
+    with _or_skip():
         engine = bench.engine(name, toolkit=toolkit)
-    except RigUnavailable as error:
-        refuse(error)
-        raise
     yield engine
-    bench.rest(engine)
+    engine.reset()
 
 
-@pytest.fixture(params=list(KINDS))
-def engine(rig_bench: Bench, request: pytest.FixtureRequest) -> Iterator[Engine]:
+@pytest.fixture(scope="session")
+def installed_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InstalledEngine]:
+    """Give the engine that GPUCONSOLE_TEST_ENGINE names."""
+    with _or_skip():
+        if not INSTALLED:
+            raise RigUnavailable("GPUCONSOLE_TEST_ENGINE names no engine")
+        engine = InstalledEngine(INSTALLED, folder=tmp_path_factory.mktemp("docker"))
+    yield engine
+    engine.give_back()
+
+
+@pytest.fixture(params=["installed"] if INSTALLED else list(KINDS))
+def engine(request: pytest.FixtureRequest) -> Iterator[EngineClient]:
     """Give each engine in turn: 20.10 with the toolkit, 26.1 with CDI, 26.1 with containerd's image store."""
-    yield from _lend(rig_bench, request.param, toolkit=not KINDS[request.param].has_cdi)
+    if request.param == "installed":
+        installed: InstalledEngine = request.getfixturevalue("installed_engine")
+        yield installed
+        installed.reset()
+        return
+    bench: Bench = request.getfixturevalue("rig_bench")
+    yield from _lend(bench, request.param, toolkit=not KINDS[request.param].has_cdi)
 
 
 @pytest.fixture
@@ -99,29 +141,61 @@ def engine_without_gpus(rig_bench: Bench) -> Iterator[Engine]:
 
 
 @pytest.fixture
-def start_engine_here(rig_bench: Bench) -> Callable[..., Engine]:
-    """Give a function that starts an engine of one's own, for tests that ruin it: see `start_engine`."""
+def start_own_engine(rig: Rig) -> Callable[..., Engine]:
+    """Give a function that starts an engine of the test's own, for tests that ruin it: see `start_engine`."""
 
     def start(name: str, **options: object) -> Engine:
-        try:
-            return start_engine(rig_bench.rig, name, **options)  # type: ignore[arg-type]
-        except RigUnavailable as error:
-            refuse(error)
-            raise
+        with _or_skip():
+            return start_engine(rig, name, **options)  # type: ignore[arg-type]
 
     return start
 
 
 @pytest.fixture
-def small_image(engine: Engine) -> str:
+def small_image(engine: EngineClient) -> str:
     """Give the reference of a 2 MB image with busybox, in the test's `engine`."""
     return engine.load("small")
 
 
 @pytest.fixture
-def torch_image(engine: Engine) -> str:
+def torch_image(engine: EngineClient) -> str:
     """Give the reference of the PyTorch CPU image, in the test's `engine`."""
-    return engine.load("pytorch")
+    with _or_skip():
+        return engine.load("pytorch")
 
 
-__all__ = ["Bench", "RigError", "refuse"]
+def _lend_registry(bench: Bench, *, password: bool) -> Iterator[Registry]:
+    with _or_skip():
+        registry = bench.registry(password=password)
+    yield registry
+    registry.reset()
+
+
+@pytest.fixture
+def registry(rig_bench: Bench) -> Iterator[Registry]:
+    """Give a registry on loopback that asks for nothing."""
+    yield from _lend_registry(rig_bench, password=False)
+
+
+@pytest.fixture
+def registry_with_password(rig_bench: Bench) -> Iterator[Registry]:
+    """Give a registry that asks for a name and a password."""
+    yield from _lend_registry(rig_bench, password=True)
+
+
+@pytest.fixture
+def tmux(rig_bench: Bench) -> Iterator[Tmux]:
+    """Give a fresh tmux server."""
+    with _or_skip():
+        server = Tmux(rig_bench.rig)
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def sshd(rig_bench: Bench) -> Iterator[SshServer]:
+    """Give a fresh SSH server with an empty home."""
+    with _or_skip():
+        server = SshServer(rig_bench.rig)
+    yield server
+    server.close()

@@ -88,12 +88,16 @@ def _inside(name: str, ranges: list[IPv4Network]) -> bool:
     return any(IPv4Address(answer[20:24]) in network for network in ranges)
 
 
-def remove_bridges(folder: Path, prefix: str) -> None:
-    """Remove the rig's bridges and those its engines made for networks of their own."""
+def bridges_of(folder: Path, prefix: str) -> list[str]:
+    """Give the rig's bridges and those its engines made for networks of their own."""
     record = folder / _RECORD
     ranges = [IPv4Network(text) for text in json.loads(record.read_text())] if record.exists() else []
-    for path in Path("/sys/class/net").iterdir():
-        name = path.name
-        if (path / "bridge").exists() and (name.startswith(prefix) or _inside(name, ranges)):
-            _set_up(name, up=False)
-            _ioctl(_SIOCBRDELBR, name.encode() + b"\0")
+    bridges = [path.name for path in Path("/sys/class/net").iterdir() if (path / "bridge").exists()]
+    return [name for name in bridges if name.startswith(prefix) or _inside(name, ranges)]
+
+
+def remove_bridges(folder: Path, prefix: str) -> None:
+    """Remove the rig's bridges and those its engines made for networks of their own."""
+    for name in bridges_of(folder, prefix):
+        _set_up(name, up=False)
+        _ioctl(_SIOCBRDELBR, name.encode() + b"\0")

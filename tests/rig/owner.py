@@ -127,6 +127,11 @@ class Rig:
             raise RigError(answer["error"])
         return answer, ends
 
+    def kill_supervisor(self) -> None:
+        """Let the one thing fail that is meant not to: everything stays, for `clean` to find."""
+        self._supervisor.kill()
+        self._supervisor.wait()
+
     def close(self) -> None:
         """Remove everything and wait until it is gone."""
         if os.getpid() != self._owner_pid:  # a forked child: not its rig

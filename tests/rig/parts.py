@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -10,6 +12,9 @@ from tests.rig.engines import Engine, start_engine
 from tests.rig.kinds import KINDS
 from tests.rig.owner import Rig
 from tests.rig.places import RigError
+from tests.rig.registry import PASSWORD, USER, Registry
+from tests.rig.ssh import SshServer
+from tests.rig.tmux import Tmux
 
 
 @dataclass(slots=True)
@@ -52,6 +57,26 @@ def _image(name: str) -> Callable[[Running], None]:
     return load
 
 
+def _registry(*, password: bool) -> Callable[[Running], None]:
+    def start(running: Running) -> None:
+        registry = Registry(running.rig, password=password)
+        name = "GPUCONSOLE_RIG_REGISTRY_WITH_PASSWORD" if password else "GPUCONSOLE_RIG_REGISTRY"
+        running.environment[name] = registry.address
+
+    return start
+
+
+def _tmux(running: Running) -> None:
+    server = Tmux(running.rig, env={**os.environ, **running.environment})
+    server.session()
+    running.environment |= server.environment()
+
+
+def _sshd(running: Running) -> None:
+    server = SshServer(running.rig, env=running.environment)
+    running.environment["GPUCONSOLE_RIG_SSH"] = shlex.join(server.command())
+
+
 def _parts() -> tuple[Part, ...]:
     found = []
     for kind in KINDS.values():
@@ -63,6 +88,12 @@ def _parts() -> tuple[Part, ...]:
     found += [
         Part(name, f"the image {recipe.reference}, in every engine named before it", _image(name))
         for name, recipe in images.RECIPES.items()
+    ]
+    found += [
+        Part("registry", "a registry on loopback", _registry(password=False)),
+        Part("registry-password", f"a registry for user {USER}, password {PASSWORD}", _registry(password=True)),
+        Part("tmux", "a tmux server with one session; $TMUX leads to it", _tmux),
+        Part("sshd", "an SSH server on loopback; $GPUCONSOLE_RIG_SSH is the command", _sshd),
     ]
     return tuple(found)
 

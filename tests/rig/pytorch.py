@@ -190,7 +190,7 @@ def _write_system(path: Path, binaries: list[Path], scratch: Path) -> None:
         layer = Layer(out)
         _skeleton(layer)
         for name, tool in tools.items():
-            if _is_elf(tool.resolve()):
+            if _is_elf(tool.resolve()) or tool.read_bytes().startswith((b"#!/bin/sh", b"#! /bin/sh")):
                 layer.copy(tool, f"usr/bin/{name}", mode=0o755)
         libraries = {name: library for name, library in _libraries(loaded).items() if name not in inside}
         home = libraries["libc.so.6"].parent  # the loader looks there without being told

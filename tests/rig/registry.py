@@ -92,6 +92,17 @@ class Registry:
         if self._daemon:
             self._daemon.kill()
 
+    @property
+    def running(self) -> bool:
+        """Tell whether its process lives."""
+        return self._daemon is not None and self._daemon.alive
+
+    def reset(self) -> None:
+        """Bring it back to rest: running, its line good; what was pushed stays."""
+        self.line.restore()
+        if not self.running:
+            self.start()
+
     def close(self) -> None:
         """Stop it for good."""
         self.line.close()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import os
 import pty
+import select
 import signal
 import struct
 import subprocess
@@ -49,11 +49,15 @@ class Terminal:
         )
         os.close(slave)
         self._written = bytearray()
+        self._wake_reader, self._wake = os.pipe()
         self._reader = threading.Thread(target=self._read, daemon=True, name="terminal")
         self._reader.start()
 
     def _read(self) -> None:
         while True:
+            ready, _, _ = select.select([self._master, self._wake_reader], [], [])
+            if self._wake_reader in ready:
+                return
             try:
                 piece = os.read(self._master, 65536)
             except OSError:  # the program closed its end
@@ -102,5 +106,8 @@ class Terminal:
         """End the program and close the terminal."""
         if self.process.poll() is None:
             self.cut()
-        with contextlib.suppress(OSError):
-            os.close(self._master)
+        # The reader first: it would go on with whatever file gets the closed one's number.
+        os.write(self._wake, b".")
+        self._reader.join()
+        for end in (self._master, self._wake, self._wake_reader):
+            os.close(end)
