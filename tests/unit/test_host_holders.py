@@ -15,6 +15,7 @@ from gpuconsole.host.holders import HolderTable
 from gpuconsole.host.processes import ProcessTable
 from gpuconsole.services.overview import Overview, overview
 from gpuconsole.services.session import Session
+from tests.rig.client import EngineClient
 from tests.rig.nvml import GIB, MIB, NvmlBox, NvmlState, a100_mig, busy, h200
 from tests.rig.nvml import GpuProcess as Simulated
 from tests.unit.test_host_processes import fake_proc
@@ -134,3 +135,24 @@ def test_seen_from_a_pid_namespace_of_our_own_the_pids_stay_and_the_rest_is_expl
     assert len(view.notes) == 1
     assert "--pid=host" in view.notes[0]
     assert HolderTable(ProcessTable(proc)).view(snapshot()).notes == ()
+
+
+@pytest.mark.engine
+def test_a_real_container_on_a_simulated_gpu(nvml: NvmlBox, engine: EngineClient, small_image: str) -> None:
+    """A GPU process inside a container, seen from the host: its container by cgroup, on every engine of the rig."""
+    told = engine.docker("run", "-d", "--name", "holder", "--user", "12345", small_image, "sleep", "600")
+    container_id = told.stdout.strip()
+    pid = int(engine.docker("inspect", "-f", "{{.State.Pid}}", container_id).stdout)
+    cgroup = Path(f"/proc/{pid}/cgroup").read_text(encoding="utf-8")
+    nvml.change_gpu(0, processes=(Simulated(pid, 3 * GIB), Simulated(os.getpid(), GIB)))
+    session = Session()
+    view = overview(session, names={container_id: "holder"})
+    session.close()
+    inside, outside = view.gpus[0].holders
+    assert (inside.container_id, inside.container_name) == (container_id, "holder"), cgroup
+    assert (inside.command, inside.uid) == ("sleep 600", 12345)
+    assert outside.container_id != container_id
+    engine.docker("rm", "-f", container_id)
+    (gone, _) = HolderTable().view(view.snapshot).gpus[0].holders
+    assert gone.container_id is None
+    assert gone.unknown["container_id"]
