@@ -81,6 +81,13 @@ def gib(size: int | None) -> str:
     return "–" if size is None else f"{size / 2**30:.1f}"
 
 
+def amount(count: int | None) -> str:
+    """Bytes for a narrow column, binary: ``1.2 G`` from one GiB on, ``812 M`` below; ``–`` when unknown."""
+    if count is None:
+        return "–"
+    return f"{count / 2**30:.1f} G" if count >= 2**30 else f"{count / 2**20:.0f} M"
+
+
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 

@@ -80,7 +80,7 @@ class ConsoleApp(App[None]):
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Our own variables, for themes that do not know them."""
-        return theme.TOKENS
+        return theme.tokens(self.current_theme)
 
     def get_default_screen(self) -> Screen[None]:
         """The main screen."""

@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from dataclasses import dataclass
 
 from textual.theme import Theme
 
-TOKENS = {
-    "tone-dim": "$text-muted",
-    "tone-strong": "$text",
-    "tone-ok": "$text-success",
-    "tone-info": "$text-primary",
-    "tone-watch": "$text-warning",
-    "tone-risk": "$text-warning",
-    "tone-critical": "$text-error",
-    "tone-accent": "$text-accent",
-    "bar-background": "$panel",
-    "cursor-background": "$primary 35%",
-    "cursor-foreground": "$text",
-    "blurred-background": "$boost",
+_TOKENS = {
+    "tone-dim": "{text-muted}",
+    "tone-strong": "{text}",
+    "tone-ok": "{text-success}",
+    "tone-info": "{text-primary}",
+    "tone-watch": "{text-warning}",
+    "tone-risk": "{text-warning}",
+    "tone-critical": "{text-error}",
+    "tone-accent": "{text-accent}",
+    "bar-background": "{panel}",
+    "cursor-background": "{primary} 35%",
+    "cursor-foreground": "{text}",
+    "blurred-background": "{boost}",
 }
-"""Our own variables, and what they are unless a theme says otherwise."""
+"""Our own variables, and what they are unless a theme says otherwise: a theme's own colours in braces."""
+
+
+def tokens(theme: Theme) -> dict[str, str]:
+    """Our variables for a theme that need not know them. Textual resolves no variable inside another's default."""
+    colours = theme.to_color_system().generate()
+    return {name: re.sub(r"\{([a-z-]+)\}", lambda match: colours[match[1]], value) for name, value in _TOKENS.items()}
+
 
 _ANSI_TOKENS = {
     "tone-dim": "ansi_bright_black",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from gpuconsole.core.text import gib
+from gpuconsole.core.text import amount
 from gpuconsole.engine.model import ContainerState
 from gpuconsole.services.containers import ContainerView
 from gpuconsole.services.endings import out_of_memory, state_words
@@ -44,7 +44,7 @@ def row(view: ContainerView, *, now: float, glyphs: Glyphs, check: Run | None = 
             _gpus(view),
             _memory(view),
             _cpu(view),
-            EMPTY if view.usage is None else Cell(f"{gib(view.usage.memory_bytes)} G"),
+            EMPTY if view.usage is None else Cell(amount(view.usage.memory_bytes)),
             _state(view, now),
             check_cell(check, glyphs),
             Cell(view.user or "–", "dim" if view.user is None else ""),
@@ -63,7 +63,7 @@ def _gpus(view: ContainerView) -> Cell:
 def _memory(view: ContainerView) -> Cell:
     if view.gpu_memory_bytes is None or view.gpus == ():
         return EMPTY
-    return Cell(f"{gib(view.gpu_memory_bytes)} G")
+    return Cell(amount(view.gpu_memory_bytes))
 
 
 def _cpu(view: ContainerView) -> Cell:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from gpuconsole.core.text import duration, gib
+from gpuconsole.core.text import amount, duration
 from gpuconsole.host.model import Holder
 from gpuconsole.tui.present.cell import EMPTY, Cell, Column, Row
 
@@ -36,11 +36,11 @@ def row(holder: Holder, *, now: float) -> Row:
         (
             Cell(str(holder.pid), "strong"),
             Cell(str(holder.gpu_index)),
-            EMPTY if holder.memory_bytes is None else Cell(f"{gib(holder.memory_bytes)} G"),
+            EMPTY if holder.memory_bytes is None else Cell(amount(holder.memory_bytes)),
             EMPTY if holder.user is None and holder.uid is None else Cell(holder.user or str(holder.uid)),
             Cell(container, "accent") if container else EMPTY,
             EMPTY if holder.cpu_pct is None else Cell(f"{holder.cpu_pct:.0f} %"),
-            EMPTY if holder.host_memory_bytes is None else Cell(f"{gib(holder.host_memory_bytes)} G"),
+            EMPTY if holder.host_memory_bytes is None else Cell(amount(holder.host_memory_bytes)),
             Cell(duration(age), "dim"),
             Cell(holder.command or holder.unknown.get("command", "–"), "" if holder.command else "dim"),
         ),

@@ -18,7 +18,7 @@ from textual.strip import Strip
 from gpuconsole.tui.present.cell import EMPTY, Cell, Column, Row, laid_out
 
 
-class Grid(ScrollView, can_focus=True):
+class Grid(ScrollView, can_focus=True, inherit_bindings=False):
     """Rows of cells under fixed titles.
 
     | class | what it styles |
