@@ -90,9 +90,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         talk("gpuconsole: interrupted.")
         return int(ExitCode.INTERRUPTED)
     except BrokenPipeError:
-        # The reader of our output went away (``| head``): that is its right, and the rest would fail again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return int(ExitCode.OK)
+        return _reader_left()
+    except SystemExit:
+        # click meets the same end itself, and would call it a failure.
+        if isinstance(sys.stdout, click.utils.PacifyFlushWrapper):
+            return _reader_left()
+        raise
     except Exception as error:
         if debug:
             raise
@@ -100,6 +103,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         talk("  → Run it again with --debug before the command, and report what it shows.")
         return int(ExitCode.INTERNAL)
     return int(result) if isinstance(result, int) else int(ExitCode.OK)
+
+
+def _reader_left() -> int:
+    """The reader of our output went away (``| head``): that is its right, and the rest would fail again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return int(ExitCode.OK)
 
 
 def _command_position(argv: Sequence[str]) -> int:

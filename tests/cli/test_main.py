@@ -104,6 +104,20 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     assert answer.stderr == ""
 
 
+def test_a_reader_that_goes_away_while_much_is_written_is_no_error(tmp_path: Path) -> None:
+    script = tmp_path / "much.py"
+    script.write_text(
+        "import click\nfrom gpuconsole.cli import main as front\n"
+        "@click.command()\ndef much():\n    for n in range(100000): click.echo(f'line {n}')\n"
+        "front.cli.add_command(much)\nfront.run(['much'])\n"
+    )
+    answer = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {sys.executable} {script} | head -n 1"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (answer.returncode, answer.stdout, answer.stderr) == (0, "line 0\n", "")
+
+
 def test_a_wrong_word_names_the_nearest_command() -> None:
     answer = gpuconsole("stauts")
     assert answer.returncode == ExitCode.USAGE
