@@ -89,13 +89,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, click.Abort):
         talk("gpuconsole: interrupted.")
         return int(ExitCode.INTERRUPTED)
-    except BrokenPipeError:
-        return _reader_left()
-    except SystemExit:
-        # click meets the same end itself, and would call it a failure.
-        if isinstance(sys.stdout, click.utils.PacifyFlushWrapper):
-            return _reader_left()
-        raise
+    except (BrokenPipeError, SystemExit) as end:
+        return _reader_left(end)
     except Exception as error:
         if debug:
             raise
@@ -105,8 +100,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(result) if isinstance(result, int) else int(ExitCode.OK)
 
 
-def _reader_left() -> int:
+def _reader_left(end: BaseException) -> int:
     """The reader of our output went away (``| head``): that is its right, and the rest would fail again at exit."""
+    # click meets a broken pipe itself, puts this wrapper around stdout, and exits as from a failure.
+    if isinstance(end, SystemExit) and not isinstance(sys.stdout, click.utils.PacifyFlushWrapper):
+        raise end
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     return int(ExitCode.OK)
 
