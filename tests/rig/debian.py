@@ -67,7 +67,10 @@ def _apt_options(work: Path, suite: str) -> list[str]:
         "-qq",
         f"-oDir::Etc::sourcelist={sources}",
         "-oDir::Etc::sourceparts=/dev/null",
+        "-oDir::Etc::preferences=/dev/null",
+        "-oDir::Etc::preferencesparts=/dev/null",
         f"-oDir::State::Lists={work}/lists",
+        "-oDir::State::status=/dev/null",  # newer versions that are installed must not be the candidates
         f"-oDir::Cache={work}",
         "-oAPT::Sandbox::User=root",
         "-oAcquire::Retries=3",

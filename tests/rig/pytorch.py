@@ -40,6 +40,19 @@ def _torch_version() -> str:
         return "none"
 
 
+def _need_cpu_build() -> None:
+    """Refuse where the image could not be made: no torch, or one that brings CUDA's gigabytes."""
+    files = (
+        [file for file in metadata.files("torch") or () if str(file) == "torch/version.py"]
+        if _torch_version() != "none"
+        else []
+    )
+    if not files:
+        raise RigUnavailable("the PyTorch image is made of the torch installed here, and there is none")
+    if not re.search(r"^cuda\b.*= None$", Path(str(files[0].locate())).read_text(), re.MULTILINE):
+        raise RigUnavailable("the PyTorch image needs torch's CPU build, and a CUDA build is installed here")
+
+
 CONFIG = ImageConfig(
     env=(
         "PATH=/usr/local/nvidia/bin:/usr/local/cuda/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -212,8 +225,7 @@ def _write_system(path: Path, binaries: list[Path], scratch: Path) -> None:
 def write_layers(folder: Path, root: Path) -> list[Path]:
     """Write the image's layers: system, what torch needs, torch."""
     del root  # needs no busybox
-    if _torch_version() == "none":
-        raise RigUnavailable("the PyTorch image is made of the torch installed here, and there is none")
+    _need_cpu_build()
     scratch = folder / "compiled.pyc"
     names = packages()
     system, needed, torch = (folder / f"{name}.tar" for name in ("system", "needed", "torch"))

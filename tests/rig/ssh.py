@@ -138,22 +138,31 @@ class SshServer:
         asked = [part for option in options for part in ("-o", option)]
         key = str(self.folder / "client_key")
         flag = "-tt" if terminal else "-T"
-        argv = [str(self._client / "ssh"), "-F", "none", flag, "-i", key, "-p", str(self.port), *asked]
+        found = [f"{key}={value}" for key, value in library_path(self._root).items()]
+        argv = [
+            *(["env", *found] if found else []),
+            str(self._client / "ssh"),
+            "-F",
+            "none",
+            flag,
+            "-i",
+            key,
+            "-p",
+            str(self.port),
+            *asked,
+        ]
         return [*argv, "root@127.0.0.1", *remote]
 
     def session(self, *remote: str, columns: int = 80, rows: int = 24, term: str = "xterm-256color") -> Terminal:
         """Open an interactive session in a terminal: `.cut()` ends it as a lost connection would."""
-        environment = {**os.environ, **library_path(self._root), "TERM": term}
+        environment = {**os.environ, "TERM": term}
         argv = self.command(*remote)
         return Terminal(argv, env=environment, folder=self.rig.folder, columns=columns, rows=rows)
 
     def run(self, *remote: str) -> subprocess.CompletedProcess[str]:
         """Run a command without a terminal."""
-        environment = {**os.environ, **library_path(self._root)}
         argv = self.command(*remote, terminal=False)
-        return subprocess.run(
-            argv, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=60
-        )
+        return subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=60)
 
     def close(self) -> None:
         """Stop the server and its sessions."""
