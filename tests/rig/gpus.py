@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.rig.nvml.gpu import stand_in_uuid
+from tests.rig.nvml.state import NvmlState
+
 
 @dataclass(frozen=True, slots=True)
 class RigGpu:
@@ -17,18 +20,36 @@ class RigGpu:
     uuid: str
     minor: int
     """Number of the device node: /dev/nvidia<minor>."""
+    mig_uuids: tuple[str, ...] = ()
+    """Its MIG instances; each leads to the GPU's node."""
 
 
-TWO_GPUS = (
-    RigGpu(index=0, uuid="GPU-5a1d0000-0000-4000-8000-000000000000", minor=0),
-    RigGpu(index=1, uuid="GPU-5a1d0000-0000-4000-8000-000000000001", minor=1),
-)
-"""What an engine has unless a test says otherwise."""
+TWO_GPUS = tuple(RigGpu(index=index, uuid=stand_in_uuid(index), minor=index) for index in range(2))
+"""What an engine has unless a test says otherwise; the simulated NVML box has the same."""
+
+
+def gpus_of(state: NvmlState) -> tuple[RigGpu, ...]:
+    """Give the GPUs of a simulated NVML box, for an engine that shall hand out the same."""
+    return tuple(
+        RigGpu(
+            index=gpu.index,
+            uuid=gpu.uuid or stand_in_uuid(gpu.index),
+            minor=gpu.index if gpu.minor in (None, -1) else gpu.minor,
+            mig_uuids=tuple(instance.uuid for instance in gpu.mig_instances),
+        )
+        for gpu in state.gpus
+    )
 
 
 def _node(name: str) -> dict[str, str]:
     # Like the host's, but harmless: whoever writes to this "GPU" writes to /dev/null.
     return {"path": f"/dev/{name}", "hostPath": "/dev/null"}
+
+
+def names_of(gpu: RigGpu) -> tuple[str, ...]:
+    """Give the names a CDI device of this GPU has: index, UUID, and those of its MIG instances."""
+    migs = [name for number, uuid in enumerate(gpu.mig_uuids) for name in (f"{gpu.index}:{number}", uuid)]
+    return (str(gpu.index), gpu.uuid, *migs)
 
 
 def cdi_specification(gpus: Iterable[RigGpu]) -> dict[str, Any]:
@@ -37,7 +58,7 @@ def cdi_specification(gpus: Iterable[RigGpu]) -> dict[str, Any]:
     devices = [
         {"name": name, "containerEdits": {"deviceNodes": [_node(f"nvidia{gpu.minor}")]}}
         for gpu in known
-        for name in (str(gpu.index), gpu.uuid)
+        for name in names_of(gpu)
     ]
     every = [_node(f"nvidia{gpu.minor}") for gpu in known]
     return {

@@ -9,9 +9,13 @@ from dataclasses import dataclass, field
 
 from tests.rig import images
 from tests.rig.engines import Engine, start_engine
+from tests.rig.gpus import TWO_GPUS
 from tests.rig.kinds import KINDS
+from tests.rig.nvml.build import NoCompiler
+from tests.rig.nvml.presets import box
+from tests.rig.nvml.simulated import STATE_VARIABLE, open_box
 from tests.rig.owner import Rig
-from tests.rig.places import RigError
+from tests.rig.places import RigError, RigUnavailable
 from tests.rig.registry import PASSWORD, USER, Registry
 from tests.rig.ssh import SshServer
 from tests.rig.tmux import Tmux
@@ -66,6 +70,15 @@ def _registry(*, password: bool) -> Callable[[Running], None]:
     return start
 
 
+def _nvml(running: Running) -> None:
+    try:
+        simulated = open_box(running.rig.subfolder("n"), box(len(TWO_GPUS)))
+    except NoCompiler as error:
+        raise RigUnavailable(str(error)) from error
+    found = simulated.env(running.environment)
+    running.environment |= {name: found[name] for name in ("LD_LIBRARY_PATH", STATE_VARIABLE)}
+
+
 def _tmux(running: Running) -> None:
     server = Tmux(running.rig, env={**os.environ, **running.environment})
     server.session()
@@ -92,6 +105,7 @@ def _parts() -> tuple[Part, ...]:
     found += [
         Part("registry", "a registry on loopback", _registry(password=False)),
         Part("registry-password", f"a registry for user {USER}, password {PASSWORD}", _registry(password=True)),
+        Part("nvml", "a simulated NVIDIA driver with the GPUs the engines hand out", _nvml),
         Part("tmux", "a tmux server with one session; $TMUX leads to it", _tmux),
         Part("sshd", "an SSH server on loopback; $GPUCONSOLE_RIG_SSH is the command", _sshd),
     ]

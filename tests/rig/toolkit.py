@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.rig.gpus import RigGpu, write_atomically
+from tests.rig.gpus import RigGpu, names_of, write_atomically
 
 _HOOK = '''\
 #!{python} -IS
@@ -43,7 +43,7 @@ with open(os.path.join(FOLDER, "gpus.json")) as file:
     gpus = json.load(file)
 chosen = []
 for name in [g["uuid"] for g in gpus] if asked == "all" else asked.split(","):
-    match = [g for g in gpus if name in (g["uuid"], str(g["index"]))]
+    match = [g for g in gpus if name in g["names"]]
     if not match:
         refuse("device error: %s: unknown device: unknown" % name)
     chosen += match
@@ -106,7 +106,7 @@ class Toolkit:
 
     def set_gpus(self, gpus: Iterable[RigGpu]) -> None:
         """Say which GPUs the hook knows."""
-        write_atomically(self.folder / "gpus.json", [asdict(gpu) for gpu in gpus])
+        write_atomically(self.folder / "gpus.json", [{**asdict(gpu), "names": names_of(gpu)} for gpu in gpus])
 
     def fail_with(self, text: str | None) -> None:
         """Let the hook fail from now on with what nvidia-container-cli would say; None ends that."""
