@@ -18,12 +18,13 @@ from gpuconsole.probes.records import CheckResult, CheckStatus, Note, Record, Ru
 
 _BOOT_S = 60.0
 """From the first byte to the first record: starting Python and looking for torch, on a cold disk."""
-_GRACE_S = 15.0
+_GRACE_S = 10.0
 """The payload holds its deadlines itself; this much later it is taken for dead."""
 _PARTING_S = 3.0
 """How long it may take to end by itself once its input has ended."""
 _TICK_S = 0.2
 _LOOKS = 8
+_ENDS = {"ok": RunEnd.COMPLETE, "timeout": RunEnd.TIMEOUT}
 _MOST_NOTES = 100
 _MOST_BYTES = 64 << 20
 """What it may write at all: far more than any run does."""
@@ -200,15 +201,15 @@ class Conversation:
         """The output has ended by itself: say how; False when there was no such interpreter after all."""
         heard = self._heard
         if self._said_goodbye:
-            heard.end = RunEnd.TIMEOUT if self._said_goodbye == "timeout" else RunEnd.COMPLETE
-            if self._said_goodbye == "cancelled":
-                heard.end = RunEnd.BROKEN
+            heard.end = _ENDS.get(self._said_goodbye, RunEnd.BROKEN)
+            if self._said_goodbye == "cancelled":  # not by us
                 self._fail_current("something inside the container ended it")
             return True
         if self._boot_failure is not None:
             heard.obstacle = obstacles.of_boot(self._boot_failure, self._place.workdir)
             return True
-        gone, code = self._gone_by_now(), process.exit_code()
+        gone = self._gone_by_now()
+        code = _exit_code(process) if gone is None else None
         if gone is None and not self._traces.groups and code in (126, 127):
             heard.notes.clear()  # the engine's words about the interpreter that is not there
             return False
@@ -274,6 +275,13 @@ class Conversation:
             for item in self._reader.feed(piece):
                 if isinstance(item, dict) and item.get("run") == self._name and item["t"] in ("boot", "worker", "bye"):
                     self._hear(item)
+
+
+def _exit_code(process: ExecProcess) -> int | None:
+    try:
+        return process.exit_code()
+    except NotFound:
+        return None  # its container has ended in this moment
 
 
 def _pump(process: ExecProcess, data: bytes, pieces: SimpleQueue[bytes | ConsoleError | None]) -> None:

@@ -58,6 +58,8 @@ def look_at_logs(why: str) -> str:
         return "Launch it again."
     if "paused" in why:
         return "Let it go on (gpuconsole pause --resume), then run the check again."
+    if "exit code 137" in why and "container" in why:
+        return "Somebody stopped it, or the host ran out of memory: look at its logs and at the kernel's."
     if "killed" in why or "memory" in why:
         return "Most often memory ran out: raise the container's memory limit, or free memory on the host."
     return _AGAIN

@@ -42,7 +42,7 @@ class Supervisor:
         self._torch_imported = False
         self._out = Emitter(1, str(config.get("run", "")))
         self._stopping = ""
-        """Why it ends before its time: ``cancelled`` or ``timeout``."""
+        """Why it ends before its time: ``cancelled``, ``timeout``, or ``broken`` when no worker can be started."""
         self._begun = time.monotonic()
         self._ends_at = self._begun + float(config["deadline_s"])
         self._check_ends_at = self._ends_at
@@ -104,7 +104,15 @@ class Supervisor:
         told = dict(
             self._config, checks=self._pending, statuses=self._statuses, torch_imported=self._torch_imported,
         )
-        child = self._child = Child(told, self._folder)
+        try:
+            child = self._child = Child(told, self._folder)
+        except OSError as error:
+            self._stopping = "broken"
+            self._settle(
+                FAIL, "no process can be started: {}".format(error.strerror or error),
+                "Raise the container's limit of processes: --pids-limit.",
+            )
+            return
         self._out.emit("worker", pgid=child.group)
         self._buffer = b""
         self._start_clock(_REIMPORT_S if restarted else 0.0)

@@ -82,9 +82,9 @@ def passes(torch: Any, count: int) -> str:
 def judge(*, total: int, free: int, problem: str, wants_gpu: bool) -> Outcome:
     """The outcome for its size, what is free of it, and the worker's words when passing failed."""
     if problem:
-        fix = _FIX if "Bus error" in problem or "shared memory" in problem or free < DOCKER_DEFAULT_BYTES else (
-            "The notes may tell more; num_workers=0 goes without workers."
-        )
+        # Where it is full torch's worker either dies of SIGBUS, or tells nobody but its standard error and hangs.
+        full = any(words in problem for words in ("Bus error", "shared memory", "timed out")) or free < COMFORT_BYTES
+        fix = _FIX if full else "The notes may tell more; num_workers=0 goes without workers."
         return Outcome(FAIL, "a DataLoader worker cannot pass a tensor: {}".format(problem), fix)
     if total <= DOCKER_DEFAULT_BYTES:
         why = "{} is {}, too small for DataLoader workers and NCCL".format(SHM, size(total))
