@@ -18,6 +18,7 @@ _GLYPHS = {CheckStatus.OK: "✓", CheckStatus.WARN: "!", CheckStatus.FAIL: "✗"
 _PLAIN_GLYPHS = {CheckStatus.OK: "+", CheckStatus.WARN: "!", CheckStatus.FAIL: "x", CheckStatus.SKIP: "-"}
 _COLOURS = {CheckStatus.OK: "green", CheckStatus.WARN: "yellow", CheckStatus.FAIL: "red", CheckStatus.SKIP: ""}
 _NAME_WIDTH = 20
+_MOST_NOTES = 5
 _INDENT = 2 + 5 + _NAME_WIDTH + 1
 """Glyph, status and name with the blanks after them."""
 
@@ -68,11 +69,19 @@ class CheckTalk:
         glyphs = glyphs_of_stdout()
         for check in report.checks:
             _print(check, glyphs)
+            if check.status is CheckStatus.FAIL:
+                _print_notes([note.text for note in report.notes if note.id == check.id], glyphs)
         shown = _GLYPHS if glyphs.unicode else _PLAIN_GLYPHS
         verdict = report.verdict
         line = glyphs.text(f"{shown[verdict.status]} {verdict.sentence}")
         data("")
         data(paint(line, _COLOURS[verdict.status]))
+
+
+def _print_notes(lines: list[str], glyphs: Glyphs) -> None:
+    """The last of what was written while a check failed."""
+    for line in lines[-_MOST_NOTES:]:
+        data(" " * _INDENT + glyphs.text(shorten(f"| {line}", max(40, terminal_width(100)) - _INDENT)))
 
 
 def _print(check: CheckResult, glyphs: Glyphs) -> None:

@@ -10,6 +10,7 @@ import sys
 from typing import Any
 
 _CHUNK = 65536
+_WORDS = "What it wrote last may tell why."
 
 
 class Child:
@@ -100,7 +101,7 @@ def _environment(folder: str) -> dict[str, str]:
 def died_of(exit_code: int) -> tuple[str, str]:
     """Why a worker's end with ``exit_code`` is a failure, and what to do."""
     if exit_code >= 0:
-        return "the process ended with exit code {} in the middle of it".format(exit_code), "See the notes below it."
+        return "the process ended with exit code {} in the middle of it".format(exit_code), _WORDS
     try:
         name = signal.Signals(-exit_code).name
     except ValueError:
@@ -110,6 +111,6 @@ def died_of(exit_code: int) -> tuple[str, str]:
         "SIGILL": "This torch was built for another processor: take an image made for this one.",
         "SIGKILL": "Most often memory ran out: raise the container's memory limit, or free memory on the host.",
         "SIGSEGV": "Most often libraries do not fit together: go back to the image as it was published.",
-        "SIGABRT": "See the notes: a library gave up and said why.",
+        "SIGABRT": "A library gave up: what it wrote last tells why.",
     }
-    return "the process died of {} in the middle of it".format(name), fixes.get(name, "See the notes.")
+    return "the process died of {} in the middle of it".format(name), fixes.get(name, _WORDS)

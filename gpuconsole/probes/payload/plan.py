@@ -20,7 +20,7 @@ _DISK_STUCK = (
     "the disk does not answer",
     "Look at the disk under the folder: a network mount may have lost its server.",
 )
-_IMPORT_STUCK = ("the import does not come to its end", "Look at the disk under the image, and at what the notes say.")
+_IMPORT_STUCK = ("the import does not come to its end", "Look at the disk under the image, and at what it wrote last.")
 
 
 class Check:

@@ -58,7 +58,8 @@ def _run(check: Check, context: Context) -> Outcome:
         return check.load()(context)
     except Exception as error:
         why = "{}: {}".format(type(error).__name__, first_line(error))
-        return Outcome(FAIL, why, "This is not expected; the notes may tell more.", {"error": type(error).__name__})
+        fix = "This is not expected: what it wrote last may tell why."
+        return Outcome(FAIL, why, fix, {"error": type(error).__name__})
 
 
 def _without_container(outcome: Outcome) -> None:

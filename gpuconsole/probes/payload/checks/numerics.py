@@ -66,8 +66,10 @@ def allow_tf32(torch: Any, allowed: bool) -> None:
     """
     if hasattr(torch.backends, "fp32_precision"):
         word = "tf32" if allowed else "ieee"
-        for place in (torch.backends.cuda.matmul, torch.backends.cudnn.conv, torch.backends.cudnn.rnn):
-            place.fp32_precision = word
+        cudnn = torch.backends.cudnn
+        for place in (torch.backends.cuda.matmul, getattr(cudnn, "conv", None), getattr(cudnn, "rnn", None)):
+            if hasattr(place, "fp32_precision"):
+                place.fp32_precision = word
     else:
         torch.backends.cuda.matmul.allow_tf32 = allowed
         torch.backends.cudnn.allow_tf32 = allowed

@@ -84,7 +84,7 @@ def judge(*, total: int, free: int, problem: str, wants_gpu: bool) -> Outcome:
     if problem:
         # Where it is full torch's worker either dies of SIGBUS, or tells nobody but its standard error and hangs.
         full = any(words in problem for words in ("Bus error", "shared memory", "timed out")) or free < COMFORT_BYTES
-        fix = _FIX if full else "The notes may tell more; num_workers=0 goes without workers."
+        fix = _FIX if full else "What it wrote last may tell why; num_workers=0 goes without workers."
         return Outcome(FAIL, "a DataLoader worker cannot pass a tensor: {}".format(problem), fix)
     if total <= DOCKER_DEFAULT_BYTES:
         why = "{} is {}, too small for DataLoader workers and NCCL".format(SHM, size(total))
