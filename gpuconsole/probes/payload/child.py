@@ -99,9 +99,9 @@ def _environment(folder: str) -> dict[str, str]:
 
 
 def died_of(exit_code: int) -> tuple[str, str]:
-    """Why a worker's end with ``exit_code`` is a failure, and what to do."""
+    """What a worker did that ended with ``exit_code``, said of it, and what to do."""
     if exit_code >= 0:
-        return "the process ended with exit code {} in the middle of it".format(exit_code), _WORDS
+        return "ended with exit code {}".format(exit_code), _WORDS
     try:
         name = signal.Signals(-exit_code).name
     except ValueError:
@@ -113,4 +113,4 @@ def died_of(exit_code: int) -> tuple[str, str]:
         "SIGSEGV": "Most often libraries do not fit together: go back to the image as it was published.",
         "SIGABRT": "A library gave up: what it wrote last tells why.",
     }
-    return "the process died of {} in the middle of it".format(name), fixes.get(name, _WORDS)
+    return "died of {}".format(name), fixes.get(name, _WORDS)

@@ -29,7 +29,7 @@ class Check:
     Args:
         slug: Its name, ``check.shm``.
         code: Its code in the suite, ``C15``.
-        title: What it asks, in a few words.
+        title: What it asks, as the end of "whether …".
         where: ``module:function`` under ``checks``; imported when it runs.
         deadline_s: After so many seconds it is ended and has failed.
         needs: ``torch`` (it can be imported), ``cuda`` (it works); the check is skipped without them.
@@ -54,6 +54,11 @@ class Check:
         self.deadline_s = deadline_s
         self.needs = tuple(needs.split())
         self.stuck = stuck
+
+    @property
+    def process(self) -> str:
+        """Its process, for a sentence."""
+        return "the process that looked whether {}".format(self.title)
 
     def load(self) -> Callable[[Context], Outcome]:
         """The function that runs it."""

@@ -132,7 +132,8 @@ class Supervisor:
         if self._stopping or not self._pending:
             return
         if code is not None:  # else it was ended for its deadline, which has been told
-            self._settle(FAIL, *died_of(code))
+            did, fix = died_of(code)
+            self._settle(FAIL, "{} {}".format(BY_SLUG[self._pending[0]].process, did), fix)
 
     def _follow(self, child: Child) -> None:
         """Pass on what the worker says until it ends, its deadline passes, or we are stopped."""
@@ -208,18 +209,18 @@ class Supervisor:
         now = time.monotonic()
         if not self._pending:
             return now >= self._check_ends_at
+        check = BY_SLUG[self._pending[0]]
         if now >= self._ends_at:
             self._stopping = "timeout"
             allowed = float(self._config["deadline_s"])
             self._settle(
-                FAIL, "it was still running when the {:g} s for the whole check were over".format(allowed),
+                FAIL, "{} still ran when the {:g} s for the whole check were over".format(check.process, allowed),
                 "Give it more time, or look at the container: something in it is stuck.",
             )
             return True
         if now >= self._check_ends_at:
-            check = BY_SLUG[self._pending[0]]
             why, fix = check.stuck
-            self._settle(FAIL, "{}: it did not end within {:g} s".format(why, check.deadline_s), fix)
+            self._settle(FAIL, "{}: {} did not end within {:g} s".format(why, check.process, check.deadline_s), fix)
             return True
         return False
 

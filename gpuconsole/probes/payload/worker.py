@@ -57,7 +57,7 @@ def _run(check: Check, context: Context) -> Outcome:
     try:
         return check.load()(context)
     except Exception as error:
-        why = "{}: {}".format(type(error).__name__, first_line(error))
+        why = "it cannot be told whether {}: {}: {}".format(check.title, type(error).__name__, first_line(error))
         fix = "This is not expected: what it wrote last may tell why."
         return Outcome(FAIL, why, fix, {"error": type(error).__name__})
 
