@@ -7,6 +7,7 @@ import time
 import click
 
 from gpuconsole.cli.context import Settings, pass_settings
+from gpuconsole.cli.glyphs import glyphs_of_stdout
 from gpuconsole.cli.logs import logs
 from gpuconsole.cli.names import container_argument
 from gpuconsole.cli.output import Column, data, json_document, table, talk
@@ -58,7 +59,7 @@ def ps(settings: Settings, as_json: bool, everything: bool, running: bool, no_st
         json_document("ps", endpoint=endpoint_part(session.endpoint), containers=entries)
         return
     if kept:
-        data(table(_COLUMNS, [row(view, now=now) for view in kept]))
+        data(glyphs_of_stdout().text(table(_COLUMNS, [row(view, now=now) for view in kept])))
     else:
         talk(f"No container matches {text!r}." if views else f"No containers at {session.endpoint.url}.")
     _tell_unknown(kept)
@@ -156,7 +157,7 @@ def inspect(settings: Settings, name: str, as_json: bool) -> None:
         entry = inspected(view, facts=facts, server=server, now=now)
         json_document("inspect", endpoint=endpoint_part(session.endpoint), container=entry)
     else:
-        data(inspection(view, facts=facts, server=server, now=now))
+        data(glyphs_of_stdout().text(inspection(view, facts=facts, server=server, now=now)))
 
 
 __all__ = ["inspect", "logs", "ps"]

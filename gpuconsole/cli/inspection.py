@@ -33,7 +33,7 @@ def _sections(view: ContainerView, facts: ImageFacts | None, server: Server) -> 
     yield "id", [container.short_id]
     yield "ending", _some(describe_ending(container))
     yield "health", _some(container.health)
-    yield "image", [container.image, *_some(view.image_digest or container.image_id)]
+    yield "image", [container.image, f"digest {view.image_digest}" if view.image_digest else f"id {container.image_id}"]
     yield "inside", _some(facts_line(facts))
     yield "command", _some(shlex.join(mask_arguments((*container.entrypoint, *container.command))))
     yield "GPUs", _gpus(view)
@@ -95,7 +95,8 @@ def _gpus(view: ContainerView) -> list[str]:
         return lines
     if view.gpu_memory_bytes is not None:
         return [*lines, f"{gib(view.gpu_memory_bytes)} GiB held by its processes"]
-    return [*lines, f"GPU memory {_UNKNOWN} ({view.unknown.get('gpu_memory_bytes', 'unknown')})"]
+    reason = view.unknown.get("gpu_memory_bytes", "unknown")
+    return [*lines, f"GPU memory {_UNKNOWN} ({'for the same reason' if reason in ''.join(lines) else reason})"]
 
 
 def _gpu(gpu: ContainerGpu) -> str:

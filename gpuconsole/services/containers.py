@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gpuconsole.core.errors import ConsoleError, NotFound
-from gpuconsole.engine.model import Container, ContainerState, Image, Usage
+from gpuconsole.engine.model import Container, Image, Usage
 from gpuconsole.host.claims import ClaimedGpu, ClaimedGpus, resolve_claims
 from gpuconsole.host.model import GpuView, Holder, HostView
 from gpuconsole.host.processes import ENDED, REUSED
@@ -105,7 +105,7 @@ def view(session: Session, listed: Sequence[Container], *, usage: bool = True) -
 
     engine = session.engine
     local = engine.info().local
-    asked = [one for one in listed if usage and one.state is ContainerState.RUNNING]
+    asked = [one for one in listed if usage and one.running]
     meter = _Meter(asked if local else ())
     image_ids = list(dict.fromkeys(one.image_id for one in listed if one.image_id))
     names = {one.id: one.name for one in listed}
@@ -172,7 +172,7 @@ def _usage(container: Container, known: Surroundings, unknown: dict[str, str]) -
     elif not container.running:
         unknown["usage"] = "it does not run"
     else:
-        unknown["usage"] = "it is paused" if container.state is ContainerState.PAUSED else "not asked for"
+        unknown["usage"] = "not asked for"
     return None
 
 

@@ -230,7 +230,9 @@ def _woken() -> Iterator[tuple[int, int]]:
     """A pipe (to read, to write) into which signals write their numbers; the signals do nothing else meanwhile."""
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
-    handlers = {number: signal.signal(number, lambda *_: None) for number in _SIGNALS}
+    # What the caller ignores stays ignored: nohup, and jobs in the background of a shell without job control.
+    heard = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    handlers = {number: signal.signal(number, lambda *_: None) for number in heard}
     previous = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
     sys.stdout.flush()
     try:

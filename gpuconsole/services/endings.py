@@ -49,8 +49,10 @@ def _signal(number: int) -> str:
 
 def describe_ending(container: Container) -> str | None:
     """How it ended, in a sentence without its stop; None while it has not ended."""
-    if container.running or container.exit_code is None or container.state is ContainerState.CREATED:
-        return container.error if container.state is ContainerState.CREATED else None
+    if container.state is ContainerState.CREATED and container.error:
+        return f"it could not be started: {container.error}"
+    if container.state not in (ContainerState.EXITED, ContainerState.DEAD) or container.exit_code is None:
+        return None
     code = container.exit_code
     if out_of_memory(container):
         limit = f" of {size(container.memory_limit_bytes)}" if container.memory_limit_bytes else ""
@@ -67,6 +69,8 @@ def state_words(container: Container, *, now: float) -> str:
     """Its state in a few characters: ``up 2 h``, ``paused``, ``OOM 2 min``, ``exit 1 5 d``."""
     if container.state is ContainerState.RUNNING:
         return f"up {duration(now - container.started_at)}" if container.started_at is not None else "up"
+    if container.state is ContainerState.CREATED and container.error:
+        return "not started"
     if container.state not in (ContainerState.EXITED, ContainerState.DEAD):
         return str(container.state.value)
     ago = f" {duration(now - container.finished_at)}" if container.finished_at is not None else ""

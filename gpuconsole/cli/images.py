@@ -1,0 +1,122 @@
+"""``gpuconsole images``: local images with the PyTorch and CUDA inside."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gpuconsole.cli.context import Settings, pass_settings
+from gpuconsole.cli.glyphs import glyphs_of_stdout
+from gpuconsole.cli.output import Column, data, json_document, table, talk
+from gpuconsole.core.text import duration
+from gpuconsole.images.reference import short_digest
+
+if TYPE_CHECKING:
+    from gpuconsole.images.facts import Fact
+    from gpuconsole.services.images import ImageView
+
+_UNKNOWN = "–"
+_COLUMNS = (
+    Column("IMAGE", flexible=True),
+    Column("DIGEST"),
+    Column("TORCH"),
+    Column("CUDA"),
+    Column("PYTHON"),
+    Column("GiB", align="right"),
+    Column("AGE", align="right"),
+    Column("USED BY", flexible=True),
+)
+
+
+@click.command(
+    epilog="\b\nExamples:\n  gpuconsole images\n"
+    "  gpuconsole images --json | jq '.images[] | {name, torch: .facts.torch.value}'"
+)
+@click.option("--json", "as_json", is_flag=True, help="A JSON document.")
+@click.option("-a", "--all", "every_tag", is_flag=True, help="A line for each tag, not only for each image.")
+@pass_settings
+def images(settings: Settings, as_json: bool, every_tag: bool) -> None:
+    """List local images, the newest first, with the versions inside and the containers made from them.
+
+    Versions are read from the image's environment, its labels and, for the official PyTorch images, its tag; nothing
+    is started. A dash is "not said anywhere". --json names the source of each.
+    """
+    from gpuconsole.services.images import view_images
+
+    session = settings.session()
+    views = view_images(session.engine.images(), session.engine.containers())
+    if as_json:
+        from gpuconsole.cli.container_document import endpoint_part
+
+        json_document(
+            "images", endpoint=endpoint_part(session.endpoint), images=[image_document(view) for view in views]
+        )
+        return
+    if not views:
+        talk(f"No images at {session.endpoint.url}.")
+        return
+    now = time.time()
+    rows = [row for view in views for row in _rows(view, every_tag=every_tag, now=now)]
+    data(glyphs_of_stdout().text(table(_COLUMNS, rows)))
+    for view in views:
+        for sentence in view.facts.contradictions:
+            talk(f"{view.image.name}: {sentence}.")
+
+
+def _rows(view: ImageView, *, every_tag: bool, now: float) -> Iterator[tuple[str, ...]]:
+    image, facts = view.image, view.facts
+    names = image.tags or (image_name(view),)
+    shown = names if every_tag else names[:1]
+    more = f" (+{len(names) - 1})" if len(names) > len(shown) else ""
+    for name in shown:
+        yield (
+            f"{name}{more}",
+            short_digest(image.digests[0]) if image.digests else _UNKNOWN,
+            _version(facts.torch, parts=3),
+            "CPU only" if facts.cpu_only else _version(facts.cuda, parts=3),
+            _version(facts.python, parts=3),
+            _UNKNOWN if image.size_bytes is None else f"{image.size_bytes / 2**30:.1f}",
+            _UNKNOWN if image.created_at is None else duration(now - image.created_at),
+            ",".join(view.used_by) or _UNKNOWN,
+        )
+
+
+def image_name(view: ImageView) -> str:
+    """What a person calls it; without a tag ``repository@3fe1…``, and only without either its id."""
+    image = view.image
+    if image.tags or not image.digests:
+        return image.name
+    repository, _, digest = image.digests[0].partition("@")
+    return f"{repository}@{digest.removeprefix('sha256:')[:12]}"
+
+
+def _version(fact: Fact | None, *, parts: int) -> str:
+    """A version short enough for a table: ``2.9.0a0+145a3a7bda`` is ``2.9.0a0``, ``13.0.2.006`` is ``13.0.2``."""
+    return _UNKNOWN if fact is None else ".".join(fact.value.partition("+")[0].split(".")[:parts])
+
+
+def image_document(view: ImageView) -> dict[str, Any]:
+    """One image as ``images --json`` lists it."""
+    from gpuconsole.services.secrets import mask_arguments, mask_value
+
+    image = view.image
+    return {
+        "id": image.id,
+        "name": image.name,
+        "tags": image.tags,
+        "digests": image.digests,
+        "size_bytes": image.size_bytes,
+        "created_at": image.created_at,
+        "architecture": image.architecture,
+        "os": image.os,
+        "facts": view.facts,
+        "used_by": view.used_by,
+        "entrypoint": mask_arguments(image.entrypoint),
+        "command": mask_arguments(image.command),
+        "working_dir": image.working_dir,
+        "runs_as": image.user,
+        "labels": {name: mask_value(name, value) for name, value in image.labels.items()},
+    }
