@@ -1,0 +1,34 @@
+"""The console on real parts, for tests: its services on a rig engine and a simulated NVML, its screen headless."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from textual.pilot import Pilot
+
+from gpuconsole.services.desk import Desk
+from gpuconsole.services.session import Session
+from gpuconsole.tui.app import ConsoleApp
+
+
+def console(host: str, tmp_path: Path, **options: Any) -> ConsoleApp:
+    """A console on the engine at ``host``."""
+    return ConsoleApp(Desk(Session(host=host), runs_path=tmp_path / "runs.db"), **options)
+
+
+async def until(pilot: Pilot[Any], true: Callable[[], object], *, seconds: float = 20.0, what: str = "") -> None:
+    """Wait until ``true`` holds."""
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, f"not within {seconds} s: {what or true}"
+        await pilot.pause(0.05)
+
+
+def shown(app: ConsoleApp) -> str:
+    """The text on the screen, line by line."""
+    width, height = app.size
+    lines = app.screen._compositor.render_strips() if height else []
+    return "\n".join("".join(segment.text for segment in strip) for strip in lines)[: (width + 1) * height]
