@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from tests.rig import images, unixhttp
 from tests.rig.debian import unpacked
+from tests.rig.gpus import RigGpu
 from tests.rig.kinds import COMMON
 from tests.rig.places import RigError, RigUnavailable
 from tests.rig.toolkit import HookCall
@@ -117,6 +118,38 @@ class EngineClient:
         """Bring the engine back to rest after a test."""
         raise NotImplementedError
 
+    def _only_private(self) -> None:
+        raise RigUnavailable(f"needs an engine of the rig's own, and {self.name} is not one to be stopped or changed")
+
+    def start(self) -> None:
+        """Start the engine and wait until it answers."""
+        self._only_private()
+
+    def stop(self) -> None:
+        """Stop the daemon as an administrator would; containers end with it."""
+        self._only_private()
+
+    def kill(self) -> None:
+        """Let the daemon crash; its containers go on until it is started again."""
+        self._only_private()
+
+    def freeze(self) -> None:
+        """Let the daemon hang: it accepts connections and never answers."""
+        self._only_private()
+
+    def thaw(self) -> None:
+        """End a freeze."""
+        self._only_private()
+
+    @property
+    def running(self) -> bool:
+        """Tell whether the engine lives."""
+        return unixhttp.answers(self.socket)
+
+    def set_gpus(self, gpus: Iterable[RigGpu]) -> None:
+        """Say which GPUs the engine can hand out from now on, by CDI and through the toolkit."""
+        self._only_private()
+
 
 class InstalledEngine(EngineClient):
     """The engine somebody asked the tests to use; of it only what the rig's images made is ever removed."""
@@ -140,8 +173,14 @@ class InstalledEngine(EngineClient):
         self._remove_containers(mine)
 
     def give_back(self) -> None:
-        """Remove the rig's images too."""
+        """Remove the rig's images too, and what tests named or built from them."""
         self.reset()
-        for reference in self.images():
-            if reference.startswith("gpuconsole-test/"):
+        layers = {reference: self._first_layer(reference) for reference in self.images()}
+        own = {layer for reference, layer in layers.items() if reference.startswith("gpuconsole-test/")}
+        for reference, layer in layers.items():
+            if layer in own:
                 self._remove_image(reference)
+
+    def _first_layer(self, reference: str) -> str | None:
+        layers = self.get(f"/images/{reference}/json")["RootFS"].get("Layers") or [None]
+        return layers[0]

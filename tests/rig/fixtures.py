@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NoReturn
@@ -15,6 +15,7 @@ from tests.rig.engines import Engine, start_engine
 from tests.rig.kinds import KINDS
 from tests.rig.owner import Rig
 from tests.rig.places import RigUnavailable
+from tests.rig.podman import Podman
 from tests.rig.registry import Registry
 from tests.rig.ssh import SshServer
 from tests.rig.tmux import Tmux
@@ -28,6 +29,15 @@ def refuse(error: RigUnavailable) -> NoReturn:
     if os.environ.get("GPUCONSOLE_RIG_REQUIRED") == "1":
         pytest.fail(f"the rig is required here: {error}", pytrace=False)
     pytest.skip(str(error))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+    """Skip a test that asks a part for what it cannot do on this machine."""
+    try:
+        return (yield)
+    except RigUnavailable as error:
+        refuse(error)
 
 
 @contextmanager
@@ -45,6 +55,7 @@ class Bench:
     rig: Rig
     engines: dict[tuple[str, bool], Engine] = field(default_factory=dict)
     registries: dict[bool, Registry] = field(default_factory=dict)
+    podman: Podman | None = None
 
     def engine(self, name: str, *, toolkit: bool) -> Engine:
         """Give an engine, started the first time."""
@@ -138,6 +149,15 @@ def engine_toolkit(rig_bench: Bench) -> Iterator[Engine]:
 def engine_without_gpus(rig_bench: Bench) -> Iterator[Engine]:
     """Give 20.10 without the toolkit: nothing there can hand out a GPU."""
     yield from _lend(rig_bench, "20.10", toolkit=False)
+
+
+@pytest.fixture
+def podman(rig_bench: Bench) -> Iterator[Podman]:
+    """Give Podman's Docker-compatible service."""
+    with _or_skip():
+        service = rig_bench.podman = rig_bench.podman or Podman(rig_bench.rig)
+    yield service
+    service.reset()
 
 
 @pytest.fixture

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tests.rig import images
-from tests.rig.engines import Engine, start_engine
+from tests.rig.client import EngineClient
+from tests.rig.engines import start_engine
 from tests.rig.gpus import TWO_GPUS
 from tests.rig.kinds import KINDS
 from tests.rig.nvml.build import NoCompiler
@@ -16,6 +17,7 @@ from tests.rig.nvml.presets import box
 from tests.rig.nvml.simulated import STATE_VARIABLE, open_box
 from tests.rig.owner import Rig
 from tests.rig.places import RigError, RigUnavailable
+from tests.rig.podman import Podman
 from tests.rig.registry import PASSWORD, USER, Registry
 from tests.rig.ssh import SshServer
 from tests.rig.tmux import Tmux
@@ -26,7 +28,7 @@ class Running:
     """What has been started so far, and the environment that leads to it."""
 
     rig: Rig
-    engines: list[Engine] = field(default_factory=list)
+    engines: list[EngineClient] = field(default_factory=list)
     environment: dict[str, str] = field(default_factory=dict)
 
 
@@ -49,6 +51,14 @@ def _engine(name: str, *, toolkit: bool | None) -> Callable[[Running], None]:
         running.environment[f"GPUCONSOLE_RIG_ENGINE_{suffix}"] = engine.host
 
     return start
+
+
+def _podman(running: Running) -> None:
+    podman = Podman(running.rig)
+    running.engines.append(podman)
+    for key, value in podman.env().items():
+        running.environment.setdefault(key, value)
+    running.environment["GPUCONSOLE_RIG_PODMAN"] = podman.host
 
 
 def _image(name: str) -> Callable[[Running], None]:
@@ -103,6 +113,7 @@ def _parts() -> tuple[Part, ...]:
         for name, recipe in images.RECIPES.items()
     ]
     found += [
+        Part("podman", "Podman's Docker-compatible service; no GPUs", _podman),
         Part("registry", "a registry on loopback", _registry(password=False)),
         Part("registry-password", f"a registry for user {USER}, password {PASSWORD}", _registry(password=True)),
         Part("nvml", "a simulated NVIDIA driver with the GPUs the engines hand out", _nvml),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
 import os
 import shutil
 import signal
@@ -16,6 +17,7 @@ from tests.rig.places import CACHE, MARK, RIG_PREFIX, RIGS, RigError, locked
 
 LOCK = "alive"
 """File in a rig's folder whose lock the supervisor holds while it lives."""
+_SHARED = ("libpod_parent/conmon", "libpod_parent")
 CREATION = CACHE / "creation.lock"
 
 
@@ -38,25 +40,25 @@ def _read(path: str) -> bytes:
 
 
 def members(folder: Path) -> set[int]:
-    """Give the processes of a rig: those that carry its mark and those in its containers."""
+    """Give the processes of a rig: those that carry its mark, those in its containers, and all below them."""
     mark = f"{MARK}={folder}".encode()
     group = f"/{cgroup_name(folder)}/".encode()
     found = set()
     for pid in (int(name) for name in os.listdir("/proc") if name.isdigit()):
         if group in _read(f"/proc/{pid}/cgroup") or mark in _read(f"/proc/{pid}/environ").split(b"\0"):
             found.add(pid)
-    return found - {os.getpid()}
+    return (found | descendants(*found)) - {os.getpid()}
 
 
-def descendants(root: int) -> set[int]:
-    """Give every process below one."""
+def descendants(*roots: int) -> set[int]:
+    """Give every process below some."""
     children: dict[int, list[int]] = {}
     for pid in (int(name) for name in os.listdir("/proc") if name.isdigit()):
         fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
         if len(fields) > 1 and fields[0] != b"Z":
             children.setdefault(int(fields[1]), []).append(pid)
     found: set[int] = set()
-    waiting = [root]
+    waiting = list(roots)
     while waiting:
         below = children.get(waiting.pop(), [])
         found.update(below)
@@ -107,16 +109,35 @@ def unmount(folder: Path) -> None:
         libc.umount2(point.encode(), detach)
 
 
-def remove_cgroups(name: str) -> None:
-    """Remove the control groups of a rig's containers in every hierarchy."""
-    for line in Path("/proc/self/mountinfo").read_text().splitlines():
-        head, _, rest = line.partition(" - ")
-        if not rest.startswith("cgroup"):
-            continue
-        top = Path(head.split()[4]) / name
-        for path, _, _ in os.walk(top, topdown=False):
-            with contextlib.suppress(OSError):
-                os.rmdir(path)
+def _cgroup_roots() -> list[Path]:
+    lines = Path("/proc/self/mountinfo").read_text().splitlines()
+    return [Path(line.split()[4]) for line in lines if " - cgroup" in line]
+
+
+def _podman_groups(folder: Path) -> list[str]:
+    """Give the control groups Podman made outside ours: of its containers, then those all Podmans share."""
+    lists = folder.glob("p*/root/overlay-containers/containers.json")
+    ids = [container["id"] for path in lists for container in json.loads(path.read_text())]
+    shared = _SHARED if any(folder.glob("p*/podman.sock")) else []
+    return [*(f"libpod_parent/{kind}-{one}" for one in ids for kind in ("libpod", "libpod-conmon")), *shared]
+
+
+def remaining_cgroups(folder: Path) -> list[Path]:
+    """Give the control groups of a rig that still exist."""
+    return [path for root in _cgroup_roots() if (path := root / cgroup_name(folder)).exists()]
+
+
+def remove_cgroups(folder: Path) -> None:
+    """Remove the control groups of a rig's containers in every hierarchy; those in use by others stay."""
+    for root in _cgroup_roots():
+        for group in (cgroup_name(folder), *_podman_groups(folder)):
+            for path in _deepest_first(root / group) if group not in _SHARED else [root / group]:
+                with contextlib.suppress(OSError):
+                    os.rmdir(path)
+
+
+def _deepest_first(group: Path) -> list[Path]:
+    return [Path(path) for path, _, _ in os.walk(group, topdown=False)]
 
 
 def sweep(folder: Path, *, below: int | None = None) -> None:
@@ -125,18 +146,11 @@ def sweep(folder: Path, *, below: int | None = None) -> None:
     unmount(folder)
     remove_bridges(folder, bridge_prefix(folder))
     for _ in range(20):
-        remove_cgroups(cgroup_name(folder))
+        remove_cgroups(folder)
         if not remaining_cgroups(folder):
             break
         time.sleep(0.05)  # the kernel lets go of an emptied group a moment later
     shutil.rmtree(folder)
-
-
-def remaining_cgroups(folder: Path) -> list[Path]:
-    """Give the control groups of a rig that still exist."""
-    lines = Path("/proc/self/mountinfo").read_text().splitlines()
-    points = [line.split()[4] for line in lines if " - cgroup" in line]
-    return [path for point in points if (path := Path(point) / cgroup_name(folder)).exists()]
 
 
 def rigs() -> list[tuple[Path, bool]]:
