@@ -68,7 +68,21 @@ CONTAINER = (
 )
 IMAGE = (Action("image.check", "c", "check", "Check", "Check it in a fresh container", changes=True, rank=3),)
 PROCESS = (Action("process.kill", "K", "kill", "Kill", "End one of your GPU processes", changes=True, rank=4),)
-ALL = (*APP, *MAIN, *CONTAINER, *IMAGE, *PROCESS)
+BACK = Action("screen.back", "escape,q", "back", "Back", "To the screen before", rank=1)
+LOGS = (
+    Action("logs.search", "slash", "search", "Search", "Look for words", rank=2),
+    Action("logs.next", "n", "next_match(1)", "Next", "Next line with the words", rank=6),
+    Action("logs.previous", "N", "next_match(-1)", "Previous", "Line with the words before this one", rank=8),
+    Action("logs.follow", "f", "follow", "Follow", "Stay at the end as output comes, or stay where it is", rank=3),
+    Action("logs.wrap", "w", "wrap", "Wrap", "Break long lines, or cut them; left and right scroll then", rank=4),
+    Action("logs.timestamps", "t", "timestamps", "Times", "When each line was written", rank=5),
+    Action("logs.save", "S", "save", "Save", "Write the whole output to a file", rank=5),
+    Action("logs.copy", "y", "copy", "Copy", "Copy a line, the screen, or everything", rank=7),
+)
+RUN = (Action("run.cancel", "x", "cancel_run", "Cancel", "End this run", rank=3),)
+GPU = (Action("gpu.span", "z", "span", "Span", "How far back the history goes", rank=4),)
+COPYING = (Action("copy.plain", "v", "plain", "Plain", "Show it bare, to be marked with the mouse", rank=2),)
+ALL = (*APP, *MAIN, *CONTAINER, *IMAGE, *PROCESS, BACK, *LOGS, *RUN, *GPU, *COPYING)
 FORBIDDEN_KEYS = ("ctrl+b", "ctrl+a")
 """tmux's and screen's prefix keys: they never reach us, and nobody may lose them."""
 
