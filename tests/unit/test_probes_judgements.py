@@ -126,7 +126,7 @@ def test_a_workspace_worth_a_warning(value: dict[str, Any], ephemeral: bool, wor
 MOUNTS = """\
 22 1 0:21 / / rw,relatime - overlay overlay rw,lowerdir=/a
 30 22 8:1 /home/x /workspace rw - ext4 /dev/sda1 rw
-31 22 0:9 / /work rw - tmpfs tmpfs rw
+31 22 0:9 / /scratch rw - tmpfs tmpfs rw
 32 30 0:44 / /workspace/my\\040data rw - nfs4 server:/data rw
 nonsense
 """
@@ -138,7 +138,7 @@ nonsense
         ("/workspace/run", "ext4", "/workspace"),
         ("/workspace/my data/x", "nfs4", "/workspace/my data"),
         ("/workspaces", "overlay", "/"),
-        ("/work", "tmpfs", "/work"),
+        ("/scratch", "tmpfs", "/scratch"),
         ("/", "overlay", "/"),
     ],
 )

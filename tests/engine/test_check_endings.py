@@ -1,0 +1,140 @@
+"""Checks inside containers that end before their time: by us, by a deadline, or by others; and nothing is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gpuconsole.probes.records import CheckStatus, RunEnd
+from gpuconsole.services.cancelling import Cancelled
+from gpuconsole.services.session import Session
+from tests.engine.checking import Background, Checked, result
+from tests.rig.engines import Engine
+
+pytestmark = pytest.mark.engine
+FAIL, OK, SKIP, WARN = CheckStatus.FAIL, CheckStatus.OK, CheckStatus.SKIP, CheckStatus.WARN
+SLEEP = "import time; time.sleep(600)"
+
+
+def opened(engine: Engine, folder: Path) -> Iterator[Checked]:
+    session = Session(host=engine.host)
+    yield Checked(engine, session, folder)
+    session.close()
+
+
+@pytest.fixture
+def checked(engine: Engine, tmp_path: Path) -> Iterator[Checked]:
+    """Containers of each engine in turn."""
+    yield from opened(engine, tmp_path)
+
+
+@pytest.fixture
+def modern(engine_modern: Engine, tmp_path: Path) -> Iterator[Checked]:
+    """Containers of a modern engine."""
+    yield from opened(engine_modern, tmp_path)
+
+
+@pytest.mark.parametrize("moment", ["check.torch", "check.shm"])
+def test_cancelling_ends_the_payload_inside(checked: Checked, moment: str) -> None:
+    if moment == "check.shm":
+        checked.trap("shm", "import subprocess; subprocess.call(['sleep', '999'])")
+    name = checked.start("--shm-size", "1g")
+    run = Background(checked, name)
+    run.until_at(moment)
+    run.cancel.request()
+    assert run.end() is None
+    assert isinstance(run.error, Cancelled)
+    assert checked.is_clean(name)
+
+
+@pytest.mark.parametrize("missing", ["", "kill", "kill sh bash"])
+def test_a_payload_that_does_not_listen_is_killed_by_a_second_process(checked: Checked, missing: str) -> None:
+    """The supervisor is stopped, so that only a signal from outside can end it; with kill, the shell or Python."""
+    checked.trap("workspace", SLEEP)
+    name = checked.start()
+    run = Background(checked, name)
+    run.until_at("check.workspace")
+    os.kill(checked.pid(name, "supervise"), signal.SIGSTOP)
+    for tool in missing.split():
+        checked.engine.docker("exec", name, "python3", "-c", f"import os, shutil; os.unlink(shutil.which({tool!r}))")
+    run.cancel.request()
+    assert run.end() is None
+    assert isinstance(run.error, Cancelled)
+    if "sh" not in missing:
+        assert checked.is_clean(name)
+    else:
+        assert "supervise" not in checked.engine.docker("top", name).stdout
+
+
+def test_when_gpuconsole_itself_is_killed_the_payload_notices(checked: Checked) -> None:
+    checked.trap("workspace", SLEEP)
+    name = checked.start()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "gpuconsole", "--host", checked.engine.host, "check", name],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    for _ in range(600):
+        if "supervise" in checked.engine.docker("top", name).stdout:
+            break
+    process.kill()
+    process.communicate()
+    assert checked.is_clean(name)
+
+
+@pytest.mark.parametrize(
+    ("action", "why", "fix"),
+    [
+        (("kill",), "the container ended with exit code 137", "kernel"),
+        (("rm", "-f"), "the container was removed", "Launch it again"),
+        (("restart", "-t", "0"), "the container was restarted", "again"),
+    ],
+)
+def test_a_container_that_goes_away_in_the_middle(
+    checked: Checked, action: tuple[str, ...], why: str, fix: str
+) -> None:
+    checked.trap("workspace", SLEEP)
+    name = checked.start()
+    run = Background(checked, name)
+    run.until_at("check.workspace")
+    checked.engine.docker(*action, name)
+    report = run.end()
+    assert report is not None, run.error
+    assert report.end is RunEnd.BROKEN
+    found = result(report, "check.workspace")
+    assert found.status is FAIL
+    assert found.why == f"{why} while it ran"
+    assert fix in found.fix
+    assert result(report, "check.numerics").status is OK
+    assert result(report, "check.environment").status is SKIP
+    assert report.verdict.check == "check.workspace"
+
+
+def test_a_container_that_is_paused_in_the_middle(modern: Checked) -> None:
+    modern.trap("workspace", SLEEP)
+    name = modern.start()
+    run = Background(modern, name, deadline_s=1.0)
+    run.until_at("check.torch")
+    modern.engine.docker("pause", name)
+    report = run.end()
+    assert report is not None, run.error
+    assert report.end is RunEnd.TIMEOUT
+    assert "the container was paused" in report.verdict.sentence
+    modern.engine.docker("unpause", name)
+    assert modern.is_clean(name)
+
+
+def test_the_deadline_of_the_whole(checked: Checked) -> None:
+    checked.trap("workspace", SLEEP)
+    name = checked.start()
+    report = checked.check(name, deadline_s=8.0)
+    assert report.end is RunEnd.TIMEOUT
+    assert "8 s" in result(report, "check.workspace").why
+    assert result(report, "check.environment").why == "no time was left for it"
+    assert checked.is_clean(name)
