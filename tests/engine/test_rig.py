@@ -1,4 +1,4 @@
-"""The rig keeps its promises: real engines, GPUs that are handed out, and nothing left afterwards."""
+"""The rig keeps its promises: real engines, GPUs that are handed out, images, a registry."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -24,7 +25,8 @@ def _arguments(argv: list[str]) -> tuple[argparse.Namespace, list[str]]:
     parser = argparse.ArgumentParser(prog="python -m tests.rig", description=__doc__)
     actions = parser.add_subparsers(dest="action", required=True)
     actions.add_parser("list", help="the parts, and the rigs that are up")
-    actions.add_parser("clean", help="remove what dead rigs left behind")
+    clean = actions.add_parser("clean", help="remove what dead rigs left behind")
+    clean.add_argument("--cache", action="store_true", help="remove the cache too: programs, images, engine data")
     for name, text in (
         ("up", "start parts, print the environment that leads to them, hold them until ctrl+c"),
         ("run", "start parts, run the COMMAND after -- with that environment, remove all"),
@@ -43,9 +45,14 @@ def _list() -> int:
     return 0
 
 
-def _clean() -> int:
+def _clean(*, cache: bool) -> int:
     for folder in sweep.clean():
         print(f"removed {folder}")
+    if cache:
+        if any(alive for _, alive in sweep.rigs()):
+            raise RigError("rigs are up and use the cache: end them first")
+        shutil.rmtree(CACHE, ignore_errors=True)
+        print(f"removed {CACHE}")
     return 0
 
 
@@ -76,9 +83,9 @@ def main(argv: list[str]) -> int:
     asked, command = _arguments(argv)
     if asked.action == "list":
         return _list()
-    if asked.action == "clean":
-        return _clean()
     try:
+        if asked.action == "clean":
+            return _clean(cache=asked.cache)
         with Rig() as rig:
             running = start(rig, asked.part)
             return _hold(running) if asked.action == "up" else _run(running, command)

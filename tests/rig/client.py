@@ -182,5 +182,5 @@ class InstalledEngine(EngineClient):
                 self._remove_image(reference)
 
     def _first_layer(self, reference: str) -> str | None:
-        layers = self.get(f"/images/{reference}/json")["RootFS"].get("Layers") or [None]
-        return layers[0]
+        layers: list[str] = self.get(f"/images/{reference}/json")["RootFS"].get("Layers") or []
+        return layers[0] if layers else None

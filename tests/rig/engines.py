@@ -124,7 +124,7 @@ class Engine(EngineClient):
     def freeze(self) -> None:
         """Let the daemon hang: it accepts connections and never answers."""
         if self._daemon:
-            self._daemon.send(signal.SIGSTOP)
+            self._daemon.freeze()
 
     def thaw(self) -> None:
         """End a freeze."""

@@ -42,6 +42,20 @@ class Daemon:
         except ProcessLookupError:
             pass
 
+    def freeze(self) -> None:
+        """Stop it without ending it, and wait until each of its threads stands."""
+        self.send(signal.SIGSTOP)
+        wait_until(lambda: set(self._states()) <= {"T"}, what="freezing")
+
+    def _states(self) -> list[str]:
+        found = []
+        for path in Path(f"/proc/{self.pid}/task").glob("*/stat"):
+            try:
+                found.append(path.read_text().rpartition(")")[2].split()[0])
+            except OSError:  # the thread ended
+                continue
+        return found
+
     def stop(self, *, patience_s: float = 15) -> None:
         """End it, politely first."""
         self.send(signal.SIGCONT)

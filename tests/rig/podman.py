@@ -43,7 +43,7 @@ network_config_dir = "{folder}/networks"
 [engine]
 cgroup_manager = "cgroupfs"
 events_logger = "file"
-conmon_path = ["{tools}/usr/bin/conmon"]
+conmon_path = ["{folder}/conmon"]
 helper_binaries_dir = ["{tools}/usr/lib/podman"]
 runtime = "runc"
 [engine.runtimes]
@@ -92,6 +92,10 @@ class Podman(EngineClient):
             processes=_limit(resource.RLIMIT_NPROC, 4096),
         )
         (self.folder / "containers.conf").write_text(text)
+        found = [f"{name}={value}" for name, value in library_path(self._tools).items()]  # Podman does not pass it on
+        conmon = self.folder / "conmon"
+        conmon.write_text(f'#!/bin/sh\nexec env {" ".join(found)} {self._tools}/usr/bin/conmon "$@"\n')
+        conmon.chmod(0o755)
         (self.folder / "storage.conf").write_text(_STORAGE.format(folder=self.folder))
         (self.folder / "registries.conf").write_text('unqualified-search-registries = ["docker.io"]\n')
         (self.folder / ".config/containers/policy.json").write_text(_POLICY)

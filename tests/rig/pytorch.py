@@ -16,6 +16,7 @@ from importlib import metadata
 from pathlib import Path
 
 from tests.rig.archive import ImageConfig, Layer
+from tests.rig.debian import library_path
 from tests.rig.places import RigError, RigUnavailable
 
 PYTHON = f"python{sys.version_info.major}.{sys.version_info.minor}"
@@ -92,12 +93,14 @@ def fingerprint() -> str:
     return " ".join([sys.version, sys.base_prefix, platform.machine(), *platform.libc_ver(), *versions])
 
 
-def _libraries(files: Iterable[Path]) -> dict[str, Path]:
+def _libraries(files: Iterable[Path], root: Path) -> dict[str, Path]:
     """Give the shared libraries of the machine that the files load: name → path."""
     found: dict[str, Path] = {}
+    environment = {**os.environ, **library_path(root)}
     batch = [str(path) for path in files]
     for start in range(0, len(batch), 100):
-        listed = subprocess.run(["ldd", *batch[start : start + 100]], capture_output=True, text=True, check=False)
+        argv = ["ldd", *batch[start : start + 100]]
+        listed = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
         for name, path in re.findall(r"^\s*(\S+) => (/\S+)", listed.stdout, re.MULTILINE):
             found.setdefault(name, Path(path))
     return found
@@ -188,10 +191,11 @@ def _skeleton(layer: Layer) -> None:
     layer.text("etc/os-release", 'PRETTY_NAME="gpuconsole test image"\nID=gpuconsole-test\n')
 
 
-def _write_system(path: Path, binaries: list[Path], scratch: Path) -> None:
+def _write_system(path: Path, binaries: list[Path], scratch: Path, root: Path) -> None:
     """Write the layer below: tools, Python, and every library that it or the packages load."""
     interpreter = Path(sys.executable).resolve()
-    tools = {name: Path(found) for name in _TOOLS.split() if (found := shutil.which(name, path="/usr/bin:/bin"))}
+    where = f"/usr/bin:/bin:{root}/usr/bin:{root}/bin"
+    tools = {name: Path(found) for name in _TOOLS.split() if (found := shutil.which(name, path=where))}
     for name in ("bash", "sh", "sleep", "cat"):
         if name not in tools:
             raise RigError(f"{name} is not on this machine; the image needs it")
@@ -205,7 +209,7 @@ def _write_system(path: Path, binaries: list[Path], scratch: Path) -> None:
         for name, tool in tools.items():
             if _is_elf(tool.resolve()) or tool.read_bytes().startswith((b"#!/bin/sh", b"#! /bin/sh")):
                 layer.copy(tool, f"usr/bin/{name}", mode=0o755)
-        libraries = {name: library for name, library in _libraries(loaded).items() if name not in inside}
+        libraries = {name: library for name, library in _libraries(loaded, root).items() if name not in inside}
         home = libraries["libc.so.6"].parent  # the loader looks there without being told
         for name, library in sorted(libraries.items()):
             layer.copy(library, f"usr/lib/{home.name}/{name}" if home.name != "lib64" else f"usr/lib64/{name}")
@@ -223,13 +227,12 @@ def _write_system(path: Path, binaries: list[Path], scratch: Path) -> None:
 
 
 def write_layers(folder: Path, root: Path) -> list[Path]:
-    """Write the image's layers: system, what torch needs, torch."""
-    del root  # needs no busybox
+    """Write the image's layers: system, what torch needs, torch. Tools this machine lacks come from the root."""
     _need_cpu_build()
     scratch = folder / "compiled.pyc"
     names = packages()
     system, needed, torch = (folder / f"{name}.tar" for name in ("system", "needed", "torch"))
     binaries = _write_packages(torch, ["torch"], scratch)
     binaries += _write_packages(needed, [name for name in names if name != "torch"], scratch)
-    _write_system(system, binaries, scratch)
+    _write_system(system, binaries, scratch, root)
     return [system, needed, torch]
