@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import posixpath
 import pwd
 import re
 import secrets
+from collections.abc import Sequence
 
 from gpuconsole import __version__
-from gpuconsole.engine.model import CreateRequest, EngineInfo, GpuPath
+from gpuconsole.engine.model import CreateRequest, EngineInfo, GpuPath, Mount
 from gpuconsole.images.reference import is_image_id, parse
 from gpuconsole.launch import labels
 from gpuconsole.launch.gpupath import RUNTIME_NAME, GpuRoute
@@ -68,10 +70,19 @@ def build_request(
         ulimits=spec.ulimits,
         restart_policy=spec.restart_policy,
         auto_remove=spec.auto_remove,
-        init=spec.init,
+        init=spec.init and not hides_init(spec.mounts),
         tty=interactive,
         open_stdin=interactive,
     )
+
+
+_INIT_FOLDERS = ("/", "/sbin", "/usr", "/usr/sbin")
+"""The engine puts its init at ``/sbin/docker-init``, and in most images ``/sbin`` is a link into ``/usr``."""
+
+
+def hides_init(mounts: Sequence[Mount]) -> bool:
+    """A mount lies over the place of the engine's init, so that it could not be started."""
+    return any(posixpath.normpath(mount.target) in _INIT_FOLDERS for mount in mounts)
 
 
 def name_for(spec: LaunchSpec) -> str:

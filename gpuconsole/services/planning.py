@@ -12,7 +12,7 @@ from gpuconsole.host.facts import launch_facts
 from gpuconsole.launch.gpupath import GpuRoute, choose_gpu_path
 from gpuconsole.launch.gpus import GpuChoice, choose_gpus, units_of
 from gpuconsole.launch.render import DockerRun, render
-from gpuconsole.launch.request import build_request, name_for
+from gpuconsole.launch.request import build_request, hides_init, name_for
 from gpuconsole.launch.spec import Force, GpuWish, GpuWishKind, LaunchSpec
 from gpuconsole.services.session import Session
 
@@ -99,6 +99,8 @@ def _gpus(session: Session, spec: LaunchSpec, info: EngineInfo) -> tuple[GpuChoi
 
 def _notes(spec: LaunchSpec, info: EngineInfo) -> tuple[str, ...]:
     notes: list[str] = []
+    if spec.init and hides_init(spec.mounts):
+        notes.append("A mount lies over /sbin, so the container runs without the engine's init.")
     if not info.local and any(mount.kind == "bind" for mount in spec.mounts):
         notes.append(f"The folders to mount are those of the engine's machine ({info.endpoint}), not of this one.")
     named = [mount.source for mount in spec.mounts if mount.kind == "volume" and info.local]

@@ -235,6 +235,19 @@ def test_a_container_is_as_asked_and_says_so(engine: Engine, sessions: OpenSessi
     assert "hush" not in json.dumps(config["Labels"])
 
 
+def test_a_mount_over_the_engines_init_goes_without_it(engine: Engine, sessions: OpenSession, tmp_path: Path) -> None:
+    """As when the host's /usr is mounted into an image whose /sbin is a link into it."""
+    session = sessions(engine)
+    asked = spec(engine.load("small"), "sleep", "1000", volumes=(f"{tmp_path}:/sbin:ro",))
+    launched = launch(session, asked, lambda step: None)
+    assert launched.ending is None
+    assert any("init" in note for note in launched.plan.notes)
+    request = replace(plan_launch(session, asked).request, init=True, name="hidden-init")
+    with pytest.raises(Conflict, match="hides /sbin") as caught:
+        session.engine.start(session.engine.create(request))
+    assert "--no-init" in caught.value.hint
+
+
 def test_a_shell_stays_and_a_short_command_tells_how_it_ended(engine: Engine, sessions: OpenSession) -> None:
     image = engine.load("small")
     shell = launch(sessions(engine), spec(image, gpus="none"), ignore)

@@ -111,6 +111,12 @@ OBJECT_RULES = (
     rule(r"network (\S+) not found", NotFound, "There is no network {1}.", "'docker network ls' lists them."),
     rule(r"no such exec", NotFound, "The process in the container is gone.", "The container was probably restarted."),
     rule(
+        r"(?:exec: \"|stat )/sbin/docker-init\"?: no such file or directory",
+        Conflict,
+        "The engine's init cannot be started in the container: a mount hides /sbin.",
+        "Pass --no-init, or mount something smaller.",
+    ),
+    rule(
         r"exec: \"([^\"]+)\": (?:executable file not found|stat [^:]+: no such file|.*no such file or directory)"
         r"|stat ([^:\s]+): no such file or directory",
         NotFound,
