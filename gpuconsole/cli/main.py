@@ -103,7 +103,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _reader_left(end: BaseException) -> int:
     """The reader of our output went away (``| head``): that is its right, and the rest would fail again at exit."""
     # click meets a broken pipe itself, puts this wrapper around stdout, and exits as from a failure.
-    if isinstance(end, SystemExit) and type(sys.stdout).__name__ != "PacifyFlushWrapper":
+    if isinstance(end, SystemExit) and not type(sys.stdout).__name__.endswith("PacifyFlushWrapper"):
         raise end
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     return int(ExitCode.OK)
