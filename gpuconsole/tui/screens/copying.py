@@ -1,0 +1,121 @@
+"""What of a thing can be copied: names, ids, lines to type; to the clipboard, or shown bare to be marked."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.app import ComposeResult, SuspendNotSupported
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+
+from gpuconsole.core.text import shorten
+from gpuconsole.tui import actions
+from gpuconsole.tui.present.cell import Cell, Column, Row
+from gpuconsole.tui.widgets.grid import Grid
+from gpuconsole.tui.widgets.keyline import KeyLine
+from gpuconsole.tui.widgets.lines import Lines
+
+if TYPE_CHECKING:
+    from gpuconsole.tui.app import ConsoleApp
+
+_MUCH = 100_000
+"""Characters above which many terminals ignore what is sent to their clipboard."""
+_COLUMNS = (Column("what", "WHAT", 14), Column("text", "TEXT", 12, grow=1))
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """One text that can be copied."""
+
+    what: str
+    text: str
+
+
+def copy(app: ConsoleApp, text: str) -> None:
+    """Put ``text`` into the terminal's clipboard, and into tmux's buffer, without waiting for tmux."""
+    app.copy_to_clipboard(text)
+    if os.environ.get("TMUX"):
+        threading.Thread(target=app.desk.copy, args=(text, _nowhere), name="tmux-buffer", daemon=True).start()
+
+
+def _nowhere(text: str) -> None:
+    """The clipboard has it already."""
+
+
+class CopyScreen(ModalScreen[None]):
+    """A list of texts; enter copies one."""
+
+    app: ConsoleApp
+    HELP = "Enter copies. Where the terminal has no clipboard, v shows the text bare, to be marked with the mouse."
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *actions.bindings(actions.COPYING),
+        Binding("enter", "take", "Copy", tooltip="Copy it", id="copy.take"),
+        actions.BACK.binding(),
+    ]
+
+    def __init__(self, copies: tuple[Copy, ...]) -> None:
+        super().__init__()
+        self._copies = copies
+
+    def compose(self) -> ComposeResult:
+        """Title and list."""
+        with Vertical(id="copying"):
+            yield Lines(id="title")
+            yield Grid(_COLUMNS, titles=False, id="copies")
+        yield KeyLine(id="keys")
+
+    def on_mount(self) -> None:
+        """Show them."""
+        self.query_one("#title", Lines).show([(Cell(" Copy", "strong"),)])
+        rows = (
+            Row(str(place), (Cell(each.what, "dim"), Cell(shorten(each.text.replace("\n", " ⏎ "), 500))))
+            for place, each in enumerate(self._copies)
+        )
+        self.query_one(Grid).show(tuple(rows))
+        self.query_one(Grid).focus()
+
+    def _chosen(self) -> Copy | None:
+        place = self.query_one(Grid).cursor_index
+        return self._copies[place] if place >= 0 else None
+
+    def on_grid_chosen(self) -> None:
+        """Enter on a row."""
+        self.action_take()
+
+    def action_take(self) -> None:
+        """Copy it, and go back."""
+        if chosen := self._chosen():
+            copy(self.app, chosen.text)
+            much = " It is long: many terminals take less." if len(chosen.text) > _MUCH else ""
+            self.app.notify(f"Copied: {shorten(chosen.what, 40)}.{much}", markup=False, timeout=3)
+            self.dismiss(None)
+
+    def action_plain(self) -> None:
+        """Show it bare."""
+        if chosen := self._chosen():
+            show_bare(self.app, chosen)
+
+    def action_back(self) -> None:
+        """Back."""
+        self.dismiss(None)
+
+
+def show_bare(app: ConsoleApp, what: Copy) -> None:
+    """Give the terminal back and print the text: there it can be marked, also over several rows, as in a shell."""
+    try:
+        with app.suspend():
+            app.desk.pause()
+            sys.__stdout__.write(f"\x1b[2J\x1b[H{what.text}\n\n[enter goes back to the console] ")  # type: ignore[union-attr]
+            sys.__stdout__.flush()  # type: ignore[union-attr]
+            sys.__stdin__.readline()  # type: ignore[union-attr]
+            app.desk.resume()
+        app.refresh(layout=True)
+    except SuspendNotSupported:
+        from gpuconsole.tui.screens.reading import ReadingScreen
+
+        app.push_screen(ReadingScreen(what.what, what.text))
