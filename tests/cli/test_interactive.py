@@ -6,13 +6,13 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.cli.engines import US, environment, start, state, wait_until
 from tests.rig.engines import Engine
 from tests.rig.fixtures import Bench
 from tests.rig.terminal import Terminal
@@ -20,12 +20,7 @@ from tests.rig.tmux import Pane, Tmux
 
 pytestmark = pytest.mark.engine
 
-US = [sys.executable, "-m", "gpuconsole"]
 LEAVE = "\x1d\x11"
-
-
-def environment(engine: Engine, **more: str) -> dict[str, str]:
-    return {**os.environ, "TERM": "xterm-256color", "LANG": "C.UTF-8", **engine.env(), **more}
 
 
 @pytest.fixture
@@ -35,7 +30,7 @@ def open_terminal(rig_bench: Bench) -> Iterator[Callable[..., Terminal]]:
 
     def run(engine: Engine, *arguments: str, columns: int = 80, rows: int = 24, **more: str) -> Terminal:
         argv = [*US, *arguments]
-        env = environment(engine, **more)
+        env = environment(engine) | {"TERM": "xterm-256color"} | more
         terminal = Terminal(argv, env=env, folder=rig_bench.rig.folder, columns=columns, rows=rows)
         opened.append(terminal)
         return terminal
@@ -45,25 +40,8 @@ def open_terminal(rig_bench: Bench) -> Iterator[Callable[..., Terminal]]:
         terminal.close()
 
 
-def start(engine: Engine, name: str, *options: str, image: str = "small", command: tuple[str, ...] = ()) -> str:
-    reference = engine.load(image)
-    engine.docker("run", "-d", "--name", name, *options, reference, *(command or ("sleep", "1000000")))
-    return name
-
-
-def state(engine: Engine, name: str) -> str:
-    return engine.docker("inspect", "-f", "{{.State.Status}}", name).stdout.strip()
-
-
 def processes(engine: Engine, name: str) -> str:
     return engine.docker("top", name).stdout
-
-
-def wait_until(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.05)
 
 
 def test_a_shell_gives_back_its_exit_code(engine: Engine, open_terminal: Callable[..., Terminal]) -> None:
