@@ -54,9 +54,11 @@ def _users(connection: Connection) -> Counter[str]:
 def described(inspection: Answer, summary: Answer, *, containers: int | None = None) -> Image:
     """An image from its inspection and its line in the list; either may lack anything."""
     config = part(inspection, "Config")
+    tags = _names(inspection, "RepoTags") or _names(summary, "RepoTags")
     return Image(
         id=line(inspection, "Id") or line(summary, "Id"),
-        tags=_names(inspection, "RepoTags") or _names(summary, "RepoTags"),
+        # containerd's store lists an image pulled by its digest under that name among the tags too.
+        tags=tuple(name for name in tags if "@" not in name),
         digests=_names(inspection, "RepoDigests") or _names(summary, "RepoDigests"),
         size_bytes=whole(summary, "Size") if "Size" in summary else whole(inspection, "Size"),
         created_at=moment(inspection.get("Created") or summary.get("Created")),
