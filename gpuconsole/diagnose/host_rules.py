@@ -174,7 +174,7 @@ def gpu_health(facts: HostFacts) -> Finding:
             "H07",
         )
     names = ", ".join(dict.fromkeys(gpu.name or "unnamed GPU" for gpu in gpus))
-    return subject.ok(f"{_gpus(len(gpus))} answer: {names}.")
+    return subject.ok(f"{_gpus(len(gpus))} {'answers' if len(gpus) == 1 else 'answer'}: {names}.")
 
 
 def device_nodes(facts: HostFacts) -> Finding:
