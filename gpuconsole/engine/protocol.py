@@ -10,15 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol, TypeVar
 
-from gpuconsole.engine.model import (
-    Container,
-    CreateRequest,
-    EngineEvent,
-    EngineInfo,
-    Image,
-    PullProgress,
-    Usage,
-)
+from gpuconsole.engine.model import Container, EngineEvent, EngineInfo, Image, PullProgress, Usage
+from gpuconsole.engine.request import CreateRequest
 
 Item = TypeVar("Item", covariant=True)
 

@@ -14,7 +14,8 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from gpuconsole.core.text import parse_size
-from gpuconsole.engine.model import Mount, PortRequest, Ulimit
+from gpuconsole.engine.model import Mount
+from gpuconsole.engine.request import PortRequest, Ulimit
 from gpuconsole.images.reference import is_image_id, parse
 from gpuconsole.launch.labels import PREFIX
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from gpuconsole.core.text import parse_size
-from gpuconsole.engine.model import GpuPath, Mount, PortRequest
+from gpuconsole.engine.model import GpuPath, Mount
+from gpuconsole.engine.request import PortRequest
 from gpuconsole.launch import fields
 from gpuconsole.launch.fields import MissingPath, Surroundings
 from gpuconsole.launch.spec import (

@@ -11,7 +11,8 @@ import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from gpuconsole.engine.model import CreateRequest, GpuPath, Mount, PortRequest
+from gpuconsole.engine.model import GpuPath, Mount
+from gpuconsole.engine.request import CreateRequest, PortRequest
 from gpuconsole.launch.gpupath import RUNTIME_NAME
 from gpuconsole.launch.labels import PREFIX
 from gpuconsole.launch.options import GPU_VARIABLE

@@ -11,7 +11,8 @@ import secrets
 from collections.abc import Sequence
 
 from gpuconsole import __version__
-from gpuconsole.engine.model import CreateRequest, EngineInfo, GpuPath, Mount
+from gpuconsole.engine.model import EngineInfo, GpuPath, Mount
+from gpuconsole.engine.request import CreateRequest
 from gpuconsole.images.reference import is_image_id, parse
 from gpuconsole.launch import labels
 from gpuconsole.launch.gpupath import RUNTIME_NAME, GpuRoute

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from gpuconsole.core.errors import ConsoleError, ExitCode
-from gpuconsole.engine.model import GpuPath, Mount, PortRequest, Ulimit
+from gpuconsole.engine.model import GpuPath, Mount
+from gpuconsole.engine.request import PortRequest, Ulimit
 
 
 class GpuWishKind(StrEnum):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from gpuconsole.core.errors import Conflict, NotFound
 from gpuconsole.core.text import plain_line
-from gpuconsole.engine.model import Container, PortRequest
+from gpuconsole.engine.model import Container
 from gpuconsole.engine.protocol import Engine
+from gpuconsole.engine.request import PortRequest
 from gpuconsole.host.ports import can_bind, listener
 from gpuconsole.services.planning import LaunchPlan
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpuconsole.core.errors import GpuNotFound, Refused
-from gpuconsole.engine.model import CreateRequest, EngineInfo, GpuPath
+from gpuconsole.engine.model import EngineInfo, GpuPath
+from gpuconsole.engine.request import CreateRequest
 from gpuconsole.host.cdi import DEFAULT_DIRS
 from gpuconsole.host.facts import launch_facts
 from gpuconsole.launch.gpupath import GpuRoute, choose_gpu_path

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from types import ModuleType
 
 from gpuconsole.core.errors import ConsoleError
-from gpuconsole.engine.model import CreateRequest
 from gpuconsole.engine.protocol import Engine, ExecProcess
+from gpuconsole.engine.request import CreateRequest
 
 PATIENCE_S = 30.0
 Clause = Callable[["Ground"], None]

@@ -7,7 +7,8 @@ import time
 import pytest
 
 from gpuconsole.core.errors import NotFound
-from gpuconsole.engine.model import ContainerState, Mount, PortRequest, Ulimit
+from gpuconsole.engine.model import ContainerState, Mount
+from gpuconsole.engine.request import PortRequest, Ulimit
 from tests.engine.contract import Ground, clause, outcome
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gpuconsole.core.errors import Conflict, NotFound, Refused, TimedOut, UsageError
-from gpuconsole.engine.model import ContainerState, CreateRequest, Mount, PortRequest
+from gpuconsole.engine.model import ContainerState, Mount
+from gpuconsole.engine.request import CreateRequest, PortRequest
 from tests.engine.contract import PATIENCE_S, Ground, clause, logged, until
 
 

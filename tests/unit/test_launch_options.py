@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuconsole.core.errors import ExitCode
-from gpuconsole.engine.model import GpuPath, Mount, PortRequest, Ulimit
+from gpuconsole.engine.model import GpuPath, Mount
+from gpuconsole.engine.request import PortRequest, Ulimit
 from gpuconsole.launch.fields import Surroundings
 from gpuconsole.launch.options import LaunchOptions, read_options
 from gpuconsole.launch.spec import FieldProblem, Force, LaunchSpec, PullPolicy, SpecInvalid, VariableSource

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from gpuconsole import __version__
 from gpuconsole.core.text import parse_size
-from gpuconsole.engine.model import CreateRequest, EngineInfo, GpuPath, Mount, PortRequest, Ulimit
+from gpuconsole.engine.model import EngineInfo, GpuPath, Mount
+from gpuconsole.engine.request import CreateRequest, PortRequest, Ulimit
 from gpuconsole.gpu.model import Gpu
 from gpuconsole.launch.gpupath import GpuRoute
 from gpuconsole.launch.gpus import GpuChoice, GpuUnit

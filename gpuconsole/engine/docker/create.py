@@ -11,7 +11,8 @@ from gpuconsole.core.errors import Conflict, ConsoleError, EngineRefused, Engine
 from gpuconsole.engine.docker.answers import Answer, labels, line, part
 from gpuconsole.engine.docker.connection import Connection
 from gpuconsole.engine.docker.gpus import cdi_devices
-from gpuconsole.engine.model import CreateRequest, GpuPath, Mount
+from gpuconsole.engine.model import GpuPath, Mount
+from gpuconsole.engine.request import CreateRequest
 
 _CREATE_TIMEOUT_S = 60.0
 """A slow disk, with the layers of a big image to be put together."""

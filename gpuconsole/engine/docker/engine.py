@@ -24,7 +24,8 @@ from gpuconsole.engine.docker.execute import DockerExec
 from gpuconsole.engine.docker.interactive import AttachedContainer, InteractiveExec
 from gpuconsole.engine.docker.streams import EngineStream
 from gpuconsole.engine.endpoint import Endpoint
-from gpuconsole.engine.model import Container, CreateRequest, EngineEvent, EngineInfo, Image, PullProgress, Usage
+from gpuconsole.engine.model import Container, EngineEvent, EngineInfo, Image, PullProgress, Usage
+from gpuconsole.engine.request import CreateRequest
 
 
 class DockerEngine:
