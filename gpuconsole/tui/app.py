@@ -17,6 +17,7 @@ from gpuconsole.core.paths import styles_dir
 from gpuconsole.tui import actions, messages, theme
 from gpuconsole.tui.bridge import Bridge
 from gpuconsole.tui.failures import tell_failure, tell_worker_error
+from gpuconsole.tui.history import GpuHistory
 from gpuconsole.tui.screens.main import MainScreen
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ class ConsoleApp(App[None]):
         self.desk = desk
         self.readonly = readonly
         self.glyphs = theme.glyphs()
+        self.history = GpuHistory()
         self.ringing: set[str] = set()
         """Containers whose end rings the bell."""
         self.failed: BaseException | None = None
@@ -117,6 +119,7 @@ class ConsoleApp(App[None]):
 
     @on(messages.HostLooked)
     def _see_host(self, message: messages.HostLooked) -> None:
+        self.history.add(message.view)
         self.host_view = message.view
 
     @on(messages.ContainersListed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import threading
 from dataclasses import dataclass
@@ -14,6 +15,12 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 
 from gpuconsole.core.text import shorten
+from gpuconsole.host.model import GpuView, Holder
+from gpuconsole.services.containers import ContainerView
+from gpuconsole.services.images import ImageView
+from gpuconsole.services.runs import Run
+from gpuconsole.services.secrets import mask_arguments, mask_text
+from gpuconsole.services.tunnels import Server, server_of, tunnel
 from gpuconsole.tui import actions
 from gpuconsole.tui.present.cell import Cell, Column, Row
 from gpuconsole.tui.widgets.grid import Grid
@@ -45,6 +52,79 @@ def copy(app: ConsoleApp, text: str) -> None:
 
 def _nowhere(text: str) -> None:
     """The clipboard has it already."""
+
+
+Copyable = ContainerView | ImageView | Holder | Run | GpuView
+
+
+def copies_of(thing: Copyable, *, endpoint: str = "") -> tuple[Copy, ...]:
+    """What of ``thing`` can be copied; secrets masked.
+
+    Args:
+        thing: The thing.
+        endpoint: Address of the engine, for lines to type on another machine; empty is this machine's.
+    """
+    if isinstance(thing, ContainerView):
+        found = _of_container(thing, server_of(endpoint))
+    elif isinstance(thing, ImageView):
+        found = _of_image(thing)
+    elif isinstance(thing, Holder):
+        found = _of_process(thing)
+    elif isinstance(thing, GpuView):
+        found = _of_gpu(thing)
+    else:
+        found = [("how it went", thing.headline), ("of", thing.subject), ("its id", thing.subject_id),
+                 ("report, JSON", thing.document)]  # fmt: skip
+    return tuple(Copy(what, text) for what, text in found if text)
+
+
+def _of_container(view: ContainerView, server: Server) -> list[tuple[str, str | None]]:
+    container = view.container
+    name = shlex.quote(container.name)
+    tunnels = [(f"port {port.container_port}", tunnel(port, server)) for port in container.ports]
+    return [
+        ("name", container.name),
+        ("id", container.id),
+        *tunnels,
+        ("docker exec", f"docker exec -it {name} bash"),
+        ("docker logs", f"docker logs -f --tail 100 {name}"),
+        ("image", container.image),
+        ("digest", view.image_digest),
+        ("command", shlex.join(mask_arguments((*container.entrypoint, *container.command)))),
+    ]
+
+
+def _of_image(view: ImageView) -> list[tuple[str, str | None]]:
+    image = view.image
+    return [
+        *(("name", tag) for tag in image.tags),
+        *(("by digest", digest) for digest in image.digests),
+        ("id", image.id),
+        ("docker run", f"docker run --rm -it --gpus all {shlex.quote(image.name)}"),
+    ]
+
+
+def _of_process(holder: Holder) -> list[tuple[str, str | None]]:
+    return [
+        ("pid", str(holder.pid)),
+        ("command", mask_text(holder.command) if holder.command else None),
+        ("container", holder.container_name),
+        ("container id", holder.container_id),
+        ("GPU", holder.gpu_uuid),
+        ("user", holder.user),
+    ]
+
+
+def _of_gpu(view: GpuView) -> list[tuple[str, str | None]]:
+    uuid = view.gpu.uuid
+    return [
+        ("UUID", uuid),
+        ("docker run", f"--gpus device={uuid}" if uuid else None),
+        ("CUDA", f"CUDA_VISIBLE_DEVICES={uuid}" if uuid else None),
+        ("name", view.gpu.name),
+        ("PCI address", view.gpu.pci_bus_id),
+        *(("MIG instance", mig.uuid) for mig in view.gpu.migs),
+    ]
 
 
 class CopyScreen(ModalScreen[None]):

@@ -185,7 +185,8 @@ class Doing(Screen[None]):
         from gpuconsole.tui.screens.copying import CopyScreen, copies_of
 
         if self.thing is not None:
-            self.app.push_screen(CopyScreen(copies_of(self.thing)))
+            link = self.app.link
+            self.app.push_screen(CopyScreen(copies_of(self.thing, endpoint=link.endpoint if link else "")))
 
     def action_ring(self) -> None:
         """Ring when it ends."""

@@ -104,7 +104,8 @@ class MainScreen(Doing, Screen[None]):
         self.query_one("#tabs", Lines).show([top.tabs(counts, self.tab, words=self.words, mine=self.mine, width=width)])
         self.listing.draw(now)
         self._show_notice("#notice", self.listing.notice(now))
-        app.desk.look_at(self.lists["containers"].visible_ids() if self.tab == "containers" else frozenset())
+        if self.is_current:  # another screen has its own to look at
+            app.desk.look_at(self.lists["containers"].visible_ids() if self.tab == "containers" else frozenset())
 
     def _show_notice(self, where: str, lines: notice.Notice) -> None:
         panel = self.query_one(where, Lines)

@@ -1,0 +1,128 @@
+"""All about one thing: titled fields of cells, and how they are laid out in any width."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len, chop_cells, set_cell_size
+
+from gpuconsole.core.text import duration
+from gpuconsole.services.runs import Run
+from gpuconsole.services.secrets import mask_environment, mask_value
+from gpuconsole.tui.present.cell import Cell, Tone
+from gpuconsole.tui.present.container import check_cell
+from gpuconsole.tui.theme import Glyphs
+
+Line = tuple[Cell, ...]
+_LONGEST = 2_000
+"""Characters of one value that are shown."""
+_TITLE = 12
+_NARROW_TITLE = 9
+_NARROW = 60
+_WORDS = re.compile(r"\S+\s*|\s+")
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """Something known of the thing; without lines it is left out."""
+
+    title: str
+    lines: tuple[Line, ...]
+    """Of each line the last cell flows on in further rows where it is too long."""
+
+
+def field(title: str, *lines: str | Cell | Line | None) -> Field:
+    """A field of lines, each a text, a cell or several; None and empty texts are left out."""
+    return Field(title, tuple(_line(line) for line in lines if line))
+
+
+def _line(line: str | Cell | Line) -> Line:
+    if isinstance(line, str):
+        return (Cell(line),)
+    return (line,) if isinstance(line, Cell) else line
+
+
+def unknown(reason: str | None) -> Cell:
+    """What is not known, and why."""
+    return Cell(f"–  {reason or 'not known'}", "dim")
+
+
+def laid_out(fields: Iterable[Field], width: int) -> list[Line]:
+    """The fields in rows of ``width`` cells."""
+    column = _NARROW_TITLE if width < _NARROW else _TITLE
+    rows: list[Line] = []
+    for each in fields:
+        title = each.title
+        for line in each.lines:
+            for row in _flowing(line, max(8, width - column - 2)):
+                rows.append((Cell(set_cell_size(f" {title}", column), "dim"), Cell(" "), *row))
+                title = ""
+    return rows
+
+
+def _flowing(line: Line, width: int) -> list[Line]:
+    """A line in rows: what comes before its last cell stands once, the last cell flows beside it."""
+    *head, last = line
+    used = sum(cell_len(cell.text) for cell in head)
+    if used > width // 2:
+        # Too little room beside it: below it, indented.
+        return [tuple(head), *((Cell("  "), Cell(part, last.tone)) for part in wrapped(last.text, max(8, width - 2)))]
+    first, *rest = wrapped(last.text, width - used) or [""]
+    return [(*head, Cell(first, last.tone)), *((Cell(" " * used), Cell(part, last.tone)) for part in rest)]
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """``text`` in rows of ``width`` cells, broken between words where it can be."""
+    rows, row, used = [], "", 0
+    for word in _WORDS.findall(one_line(text)):
+        if row and used + cell_len(word.rstrip()) > width:
+            rows.append(row.rstrip())
+            row, used = "", 0
+        if cell_len(word.rstrip()) > width:
+            *whole, word = chop_cells(word, width)
+            rows += whole
+        row, used = row + word, used + cell_len(word)
+    return [*rows, row.rstrip()] if row.strip() else rows
+
+
+def one_line(text: str) -> str:
+    """``text`` without line breaks, which would pass for further entries, and not endless."""
+    text = text.replace("\n", " ⏎ ").replace("\t", " ")
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text) - _LONGEST:,} more characters)"
+
+
+def variables(pairs: Iterable[tuple[str, str | None]]) -> tuple[Line, ...]:
+    """Variables of an environment, secrets masked."""
+    return tuple(_pair(name, value) for name, value in mask_environment(pairs))
+
+
+def labels(pairs: Iterable[tuple[str, str]]) -> tuple[Line, ...]:
+    """Labels in the order of their names, secrets masked."""
+    return tuple(_pair(name, mask_value(name, value)) for name, value in sorted(pairs))
+
+
+def _pair(name: str, value: str | None) -> Line:
+    return (Cell(one_line(name) if value is None else f"{one_line(name)}={one_line(value)}"),)
+
+
+def check_field(runs: Sequence[Run], subject_id: str, *, now: float, glyphs: Glyphs) -> Field:
+    """The check under way and the last one that ended, with what was wrong."""
+    from gpuconsole.tui.present.rundetails import checks_in
+
+    mine = [run for run in runs if run.subject_id == subject_id and run.kind.value == "check"]
+    lines: list[Line] = []
+    for run in [run for run in mine if not run.ended][:1]:
+        share = "" if run.progress is None else f" {run.progress:.0%}"
+        lines.append((Cell(f"runs{share}  ", "info"), Cell(run.headline)))
+    for run in [run for run in mine if run.ended][:1]:
+        verdict = check_cell(run, glyphs)
+        lines.append((Cell(f"{verdict.text}  ", verdict.tone), Cell(run.headline)))
+        lines.append((Cell(f"{duration(now - (run.ended_at or run.started_at))} ago", "dim"),))
+        for check in checks_in(run):
+            if check.status in ("fail", "warn"):
+                tone: Tone = "critical" if check.status == "fail" else "watch"
+                lines.append((Cell(f"{check.status} ", tone), Cell(f"{check.name}: {check.why}")))
+                lines += [(Cell("     "), Cell(f"→ {check.fix}", "dim"))] if check.fix else []
+    return Field("check", tuple(lines) or ((Cell("not checked yet; c checks it", "dim"),),))

@@ -1,0 +1,115 @@
+"""What screens about one thing share: fields that can be scrolled, drawn anew when the thing changes."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+
+from gpuconsole.core.text import shorten
+from gpuconsole.tui import actions
+from gpuconsole.tui.present import details
+from gpuconsole.tui.present.cell import Cell
+from gpuconsole.tui.screens.doing import Doing
+from gpuconsole.tui.widgets.keyline import KeyLine
+from gpuconsole.tui.widgets.lines import Lines
+
+if TYPE_CHECKING:
+    from gpuconsole.tui.app import ConsoleApp
+
+_SCROLLING = (
+    Binding("j", "scroll(1)", "Down", show=False),
+    Binding("k", "scroll(-1)", "Up", show=False),
+    Binding("space", "scroll_page(1)", "Page down", show=False),
+    Binding("g", "ends(False)", "First", show=False),
+    Binding("G", "ends(True)", "Last", show=False),
+)
+
+
+class DetailsScreen(Doing):
+    """A thing's name and fields."""
+
+    app: ConsoleApp
+    HELP = "Arrows and page keys scroll. What is shown follows the thing as it changes."
+    AUTO_FOCUS = "#body"
+    BINDINGS: ClassVar[list[BindingType]] = [actions.BACK.binding(), *_SCROLLING]
+    KIND: ClassVar[str] = ""
+    GONE: ClassVar[str] = ""
+    """What is said when it is there no more."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._gone = False
+
+    def compose(self) -> ComposeResult:
+        """Its name, and the fields."""
+        yield Lines(id="top")
+        with VerticalScroll(id="body"):
+            yield Lines(id="facts")
+        yield KeyLine(id="keys")
+
+    def on_mount(self) -> None:
+        """Follow the app's state."""
+        for name in ("host_view", "containers", "images", "runs", "link"):
+            self.watch(self.app, name, self._draw, init=False)
+        self.set_interval(1.0, self._draw)
+        self._draw()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Fit anew."""
+        self._draw()
+
+    @abstractmethod
+    def look(self) -> bool | None:
+        """Take the newest of it; False when it is gone, None when that cannot be known now."""
+
+    @abstractmethod
+    def fields(self) -> tuple[details.Field, ...]:
+        """What is known of it."""
+
+    @abstractmethod
+    def headline(self) -> str:
+        """Its name."""
+
+    def _draw(self) -> None:
+        if not self.is_mounted or not self.size.width:
+            return
+        there = self.look()
+        if there is not None and self._gone is there:
+            self._gone = not there
+            self.refresh_bindings()
+        width = self.size.width
+        name = Cell(f" {shorten(self.headline(), max(8, width - len(self.KIND) - 4))}", "strong")
+        self.query_one("#top", Lines).show([(name, Cell(f"  {self.KIND}", "dim"))])
+        notice = details.laid_out([details.field("", Cell(self.GONE, "risk"))], width - 1) if self._gone else []
+        link = self.app.link
+        if link is not None and not link.connected and self.KIND in ("container", "image"):
+            notice = details.laid_out([details.field("engine", Cell(link.message, "risk"))], width - 1)
+        # One cell is the scrollbar's.
+        self.query_one("#facts", Lines).show([*notice, *details.laid_out(self.fields(), width - 1)])
+
+    def action_back(self) -> None:
+        """Back."""
+        self.dismiss(None)
+
+    def action_scroll(self, step: int) -> None:
+        """Scroll by a line."""
+        self.query_one("#body", VerticalScroll).scroll_relative(y=step, animate=False)
+
+    def action_scroll_page(self, step: int) -> None:
+        """Scroll by a page."""
+        self.action_scroll(step * max(1, self.query_one("#body").size.height - 1))
+
+    def action_ends(self, last: bool) -> None:
+        """Scroll to the beginning or the end."""
+        body = self.query_one("#body", VerticalScroll)
+        body.scroll_to(y=body.max_scroll_y if last else 0, animate=False)
+
+
+def endpoint_of(app: ConsoleApp) -> str:
+    """Address of the engine, as far as it is known."""
+    return app.link.endpoint if app.link is not None else ""

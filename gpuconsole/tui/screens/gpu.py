@@ -1,0 +1,149 @@
+"""One GPU: how it is now, how it was, who holds it, and every fact."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+
+from gpuconsole.host.model import GpuView, Holder
+from gpuconsole.tui import actions
+from gpuconsole.tui.present import details, gpudetails, process
+from gpuconsole.tui.present.cell import Cell
+from gpuconsole.tui.present.gpu import short_name
+from gpuconsole.tui.screens.detailing import DetailsScreen
+from gpuconsole.tui.widgets.grid import Grid
+from gpuconsole.tui.widgets.keyline import KeyLine
+from gpuconsole.tui.widgets.lines import Lines
+from gpuconsole.tui.widgets.strip import key_of
+
+if TYPE_CHECKING:
+    from gpuconsole.tui.app import ConsoleApp
+
+SPANS_S = (120.0, 600.0, 1800.0)
+"""How far back the history can go."""
+
+
+class GpuScreen(DetailsScreen):
+    """A GPU, followed by its UUID, else its index.
+
+    Args:
+        key: As :func:`gpuconsole.tui.widgets.strip.key_of` names it.
+    """
+
+    app: ConsoleApp
+    HELP = "Enter opens the process under the cursor; page keys scroll; z shows a longer or shorter history."
+    AUTO_FOCUS = "#holders"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *actions.bindings(actions.GPU),
+        *actions.bindings(actions.PROCESS),
+        *actions.bindings(action for action in actions.CONTAINER if action.method == "copy"),
+        Binding("pagedown,space", "scroll_page(1)", "Page down", show=False, priority=True),
+        Binding("pageup", "scroll_page(-1)", "Page up", show=False, priority=True),
+    ]
+    KIND = "GPU"
+    GONE = "It is not there any more; this is how it was."
+
+    def __init__(self, key: str) -> None:
+        super().__init__()
+        self._key = key
+        self._seen: GpuView | None = None
+        self._span_s = SPANS_S[0]
+        self._holders: dict[str, Holder] = {}
+
+    def compose(self) -> ComposeResult:
+        """The parts, top to bottom."""
+        yield Lines(id="top")
+        with VerticalScroll(id="body"):
+            yield Lines(id="facts")
+            yield Lines(id="charts")
+            yield Grid(process.COLUMNS, id="holders")
+            yield Lines(id="more")
+        yield KeyLine(id="keys")
+
+    @property
+    def thing(self) -> Holder | None:
+        """The process under the cursor."""
+        key = self.query_one(Grid).cursor
+        return self._holders.get(key) if key is not None else None
+
+    def look(self) -> bool | None:
+        """Take the newest of it."""
+        host = self.app.host_view
+        if host is None or host.snapshot.problem:
+            return None
+        found = next((view for view in host.gpus if key_of(view) == self._key), None)
+        self._seen = found or self._seen
+        return found is not None
+
+    def headline(self) -> str:
+        """Its index and name."""
+        if self._seen is None:
+            return self._key
+        return f"{self._seen.gpu.index} {short_name(self._seen.gpu.name)}"
+
+    def fields(self) -> tuple[details.Field, ...]:
+        """How it is now."""
+        if self._seen is None:
+            return (details.field("", "Looking …"),)
+        return gpudetails.now_fields(self._seen, width=self.size.width, glyphs=self.app.glyphs)
+
+    def _draw(self) -> None:
+        super()._draw()
+        view, host = self._seen, self.app.host_view
+        if not self.is_mounted or view is None or host is None or not self.size.width:
+            return
+        width = self.size.width - 1
+        self.query_one("#charts", Lines).show(
+            gpudetails.charts(
+                view,
+                self.app.history.of(self._key),
+                now=self.app.now(),
+                span_s=self._span_s,
+                width=width,
+                height=self.size.height,
+                glyphs=self.app.glyphs,
+            )
+        )
+        self._holders = {process.key(holder): holder for holder in view.holders}
+        grid = self.query_one(Grid)
+        grid.show(tuple(process.row(holder, now=self.app.now()) for holder in view.holders))
+        if grid.display is not bool(view.holders):
+            grid.display = bool(view.holders)
+            self.query_one("#holders" if view.holders else "#body").focus()
+        none = [] if view.holders else [details.field("processes", self._nobody(view))]
+        more = [*none, *gpudetails.fields(view, host.snapshot)]
+        self.query_one("#more", Lines).show(details.laid_out(more, width))
+
+    @staticmethod
+    def _nobody(view: GpuView) -> Cell:
+        if view.gpu.processes is None:
+            return details.unknown(view.gpu.unknown.get("processes"))
+        return Cell("none", "dim")
+
+    @on(Grid.Moved)
+    def _cursor_moved(self) -> None:
+        self.refresh_bindings()
+
+    @on(Grid.Chosen)
+    def _open_row(self) -> None:
+        self.action_open()
+
+    def action_span(self) -> None:
+        """A longer history; after the longest, the shortest."""
+        self._span_s = SPANS_S[(SPANS_S.index(self._span_s) + 1) % len(SPANS_S)]
+        self._draw()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Copying is of the GPU, so it needs no process."""
+        return self._seen is not None if action == "copy" else super().check_action(action, parameters)
+
+    def action_copy(self) -> None:
+        """Choose what of the GPU is copied."""
+        from gpuconsole.tui.screens.copying import CopyScreen, copies_of
+
+        if self._seen is not None:
+            self.app.push_screen(CopyScreen(copies_of(self._seen)))
