@@ -98,8 +98,9 @@ def _gpu(gpu: ContainerGpu, seen: GpuView | None, glyphs: Glyphs) -> Line:
         tail = f"{tail} (seen there, though not asked for)".strip()
     if seen is None:
         return name, Cell(tail, "dim")
+    state = gpus.state_cell(seen, glyphs)
     live = f"{gpus.utilization_cell(seen.gpu).text}  {gpus.memory_cell(seen.gpu).text} GiB  "
-    return name, gpus.state_cell(seen, glyphs), Cell(f"  {live}"), Cell(tail, "dim")
+    return name, Cell(state.text.strip(), state.tone), Cell(f"  {live}"), Cell(tail, "dim")
 
 
 def _load(view: ContainerView) -> tuple[Field, ...]:

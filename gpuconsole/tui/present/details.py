@@ -19,8 +19,6 @@ Line = tuple[Cell, ...]
 _LONGEST = 2_000
 """Characters of one value that are shown."""
 _TITLE = 12
-_NARROW_TITLE = 9
-_NARROW = 60
 _WORDS = re.compile(r"\S+\s*|\s+")
 
 
@@ -51,13 +49,12 @@ def unknown(reason: str | None) -> Cell:
 
 def laid_out(fields: Iterable[Field], width: int) -> list[Line]:
     """The fields in rows of ``width`` cells."""
-    column = _NARROW_TITLE if width < _NARROW else _TITLE
     rows: list[Line] = []
     for each in fields:
         title = each.title
         for line in each.lines:
-            for row in _flowing(line, max(8, width - column - 2)):
-                rows.append((Cell(set_cell_size(f" {title}", column), "dim"), Cell(" "), *row))
+            for row in _flowing(line, max(8, width - _TITLE - 2)):
+                rows.append((Cell(set_cell_size(f" {title}", _TITLE), "dim"), Cell(" "), *row))
                 title = ""
     return rows
 
@@ -77,12 +74,15 @@ def wrapped(text: str, width: int) -> list[str]:
     """``text`` in rows of ``width`` cells, broken between words where it can be."""
     rows, row, used = [], "", 0
     for word in _WORDS.findall(one_line(text)):
-        if row and used + cell_len(word.rstrip()) > width:
+        size = cell_len(word.rstrip())
+        if size > width:
+            # It has to be broken anyway, so it begins beside what stands there.
+            *whole, word = chop_cells(f"{row}{word}", width)
+            rows += whole
+            row, used = "", 0
+        elif row and used + size > width:
             rows.append(row.rstrip())
             row, used = "", 0
-        if cell_len(word.rstrip()) > width:
-            *whole, word = chop_cells(word, width)
-            rows += whole
         row, used = row + word, used + cell_len(word)
     return [*rows, row.rstrip()] if row.strip() else rows
 

@@ -34,14 +34,15 @@ def now_fields(view: GpuView, *, width: int, glyphs: Glyphs) -> tuple[Field, ...
     if gpu.problem:
         return (field("state", state_cell(view, glyphs), Cell(gpu.problem, "critical")),)
     held = holders_cell(view).text
-    state: Line = (state_cell(view, glyphs), Cell(f"  held by {held}" if held else "", "dim"))
+    word = state_cell(view, glyphs)
+    state: Line = (Cell(word.text.strip(), word.tone), Cell(f"  held by {held}" if held else "", "dim"))
     throttle = throttle_words(gpu)
-    slowed = Cell(throttle, "risk") if throttle else None
+    slowed = Cell(f"by {throttle}", "risk") if throttle else None
     return (
         Field("state", (state,)),
         Field("memory", (_memory(view, width, glyphs),)),
         Field("at work", (_work(gpu),)),
-        field("slowed by", slowed),
+        field("slowed", slowed),
     )
 
 
@@ -52,12 +53,13 @@ def _memory(view: GpuView, width: int, glyphs: Glyphs) -> Line:
     share = used_share(gpu)
     if share is None:
         return (unknown(gpu.unknown.get("memory_used_bytes") or gpu.unknown.get("memory_total_bytes")),)
-    room = min(30, max(6, width - 50))
+    room = min(30, max(6, width - 56))
+    free = f", {gib(gpu.memory_free_bytes)} free" if gpu.memory_free_bytes is not None else ""
     tone = STATE_TONES[memory_state(view)] or "info"
     return (
         Cell(bar(share, room, glyphs), "info" if tone in ("ok", "watch") else tone),
-        Cell(f" {gib(gpu.memory_used_bytes)} of {gib(gpu.memory_total_bytes)} GiB, {share:.0%}", "strong"),
-        Cell(f", {gib(gpu.memory_free_bytes)} free" if gpu.memory_free_bytes is not None else ""),
+        Cell(" "),
+        Cell(f"{gib(gpu.memory_used_bytes)} of {gib(gpu.memory_total_bytes)} GiB, {share:.0%}{free}", "strong"),
     )
 
 
@@ -97,7 +99,7 @@ def fields(view: GpuView, snapshot: GpuSnapshot) -> tuple[Field, ...]:
     gpu = view.gpu
     return (
         Field("clocks", tuple(_clocks(gpu))),
-        field("slowed by", _throttle(gpu)),
+        field("slowed", _throttle(gpu)),
         Field("memory", tuple(_memory_facts(view))),
         field("fan", _percent(gpu, "fan_pct")),
         Field("PCIe", tuple(_pcie(gpu))),
@@ -138,11 +140,11 @@ def _clocks(gpu: Gpu) -> list[Line]:
     ]
 
 
-def _throttle(gpu: Gpu) -> Cell:
+def _throttle(gpu: Gpu) -> Cell | None:
+    """Only what does not stand above."""
     if gpu.throttle_reasons is None:
         return unknown(gpu.unknown.get("throttle_reasons"))
-    words = throttle_words(gpu)
-    return Cell(words, "risk") if words else Cell("nothing", "dim")
+    return None if gpu.throttle_reasons else Cell("by nothing", "dim")
 
 
 def _memory_facts(view: GpuView) -> list[Line]:

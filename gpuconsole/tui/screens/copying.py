@@ -151,7 +151,8 @@ class CopyScreen(ModalScreen[None]):
 
     def on_mount(self) -> None:
         """Show them."""
-        self.query_one("#title", Lines).show([(Cell(" Copy", "strong"),)])
+        title = (Cell(" Copy", "strong"), Cell("   enter copies, v shows it bare", "dim"))
+        self.query_one("#title", Lines).show([title])
         rows = (
             Row(str(place), (Cell(each.what, "dim"), Cell(shorten(each.text.replace("\n", " ⏎ "), 500))))
             for place, each in enumerate(self._copies)

@@ -53,6 +53,7 @@ class GpuScreen(DetailsScreen):
         self._seen: GpuView | None = None
         self._span_s = SPANS_S[0]
         self._holders: dict[str, Holder] = {}
+        self._grid = Grid(process.COLUMNS, id="holders")
 
     def compose(self) -> ComposeResult:
         """The parts, top to bottom."""
@@ -60,14 +61,14 @@ class GpuScreen(DetailsScreen):
         with VerticalScroll(id="body"):
             yield Lines(id="facts")
             yield Lines(id="charts")
-            yield Grid(process.COLUMNS, id="holders")
+            yield self._grid
             yield Lines(id="more")
         yield KeyLine(id="keys")
 
     @property
     def thing(self) -> Holder | None:
         """The process under the cursor."""
-        key = self.query_one(Grid).cursor
+        key = self._grid.cursor
         return self._holders.get(key) if key is not None else None
 
     def look(self) -> bool | None:
@@ -109,7 +110,7 @@ class GpuScreen(DetailsScreen):
             )
         )
         self._holders = {process.key(holder): holder for holder in view.holders}
-        grid = self.query_one(Grid)
+        grid = self._grid
         grid.show(tuple(process.row(holder, now=self.app.now()) for holder in view.holders))
         if grid.display is not bool(view.holders):
             grid.display = bool(view.holders)

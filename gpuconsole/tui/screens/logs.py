@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 _PACE_S = 0.1
 """Seconds between two looks at what came."""
+_TYPING = ("search", "save")
+"""Actions that open a line to type in."""
 
 
 class LogScreen(Screen[None]):
@@ -44,7 +47,12 @@ class LogScreen(Screen[None]):
         "In a search n and N go to the next and the previous line, esc ends it."
     )
     AUTO_FOCUS = "#log"
-    BINDINGS: ClassVar[list[BindingType]] = [*actions.bindings(actions.LOGS), actions.BACK.binding()]
+    # What opens a line to type in is heard before the focus is asked, so that keys that come in one piece with it, as
+    # over a slow connection, are typed and not obeyed.
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *(replace(each, priority=each.action in _TYPING) for each in actions.bindings(actions.LOGS)),
+        actions.BACK.binding(),
+    ]
 
     class News(Message):
         """Output came, or the following changed."""
@@ -182,14 +190,19 @@ class LogScreen(Screen[None]):
             line.display = False
         if not typing or typing[0].id == "search":
             self._view.search("")
-        self._view.focus()
+        self.set_focus(self._view)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """While something is typed, its keys are letters."""
+        return action not in _TYPING or not any(line.display for line in self.query(Input))
 
     def _type(self, where: str, text: str) -> None:
         line = self.query_one(where, Input)
         line.display = True
         line.value = text
         line.cursor_position = len(text)
-        line.focus()
+        self.set_focus(line)
+        self.refresh_bindings()
 
     def action_search(self) -> None:
         """Type what to look for."""
@@ -197,13 +210,14 @@ class LogScreen(Screen[None]):
 
     @on(Input.Changed, "#search")
     def _search_as_typed(self, event: Input.Changed) -> None:
-        if event.input.display:
+        if event.input.display and event.value != self._view.finder.words:
             self._view.search(event.value)
 
     @on(Input.Submitted, "#search")
     def _keep_search(self, event: Input.Submitted) -> None:
         event.input.display = False
-        self._view.focus()
+        self.set_focus(self._view)
+        self._view.search(event.value)  # what was typed last may not have been told yet
         self._view.go_to_match(1)
 
     def action_next_match(self, step: int) -> None:
@@ -251,7 +265,7 @@ class LogScreen(Screen[None]):
     @on(Input.Submitted, "#path")
     def _save_there(self, event: Input.Submitted) -> None:
         event.input.display = False
-        self._view.focus()
+        self.set_focus(self._view)
         if event.value.strip():
             self._ask_and_save(Path(event.value.strip()).expanduser())
 
