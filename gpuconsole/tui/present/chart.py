@@ -24,8 +24,11 @@ def columns(
     last = int(end / part_s)
     sums: dict[int, tuple[float, int]] = {}
     seen: dict[int, tuple[float, float | None]] = {}
+    held: tuple[float, float | None] | None = None
     for at, value in samples:
         place = int(at / part_s) - last + width - 1
+        if place < 0:
+            held = (at, value)
         if not 0 <= place < width:
             continue
         seen[place] = (at, value)
@@ -33,7 +36,6 @@ def columns(
             total, count = sums.get(place, (0.0, 0))
             sums[place] = (total + value, count + 1)
     found: list[float | None] = []
-    held: tuple[float, float | None] | None = None
     for place in range(width):
         held = seen.get(place, held)
         if place in sums:

@@ -104,7 +104,7 @@ def labels(pairs: Iterable[tuple[str, str]]) -> tuple[Line, ...]:
 
 
 def _pair(name: str, value: str | None) -> Line:
-    return (Cell(one_line(name) if value is None else f"{one_line(name)}={one_line(value)}"),)
+    return (Cell(name if value is None else f"{name}={value}"),)
 
 
 def check_field(runs: Sequence[Run], subject_id: str, *, now: float, glyphs: Glyphs) -> Field:

@@ -1,0 +1,101 @@
+"""One GPU on a screen, from a simulated driver."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from gpuconsole.tui.app import ConsoleApp
+from gpuconsole.tui.screens.copying import CopyScreen
+from gpuconsole.tui.screens.details import ProcessDetails
+from gpuconsole.tui.screens.gpu import GpuScreen
+from gpuconsole.tui.widgets.lines import Lines
+from gpuconsole.tui.widgets.strip import key_of
+from tests.rig.nvml import NvmlBox, box
+from tests.rig.nvml.gpu import GpuProcess
+from tests.rig.nvml.presets import busy
+from tests.tui.console import console, shown, until
+
+GIB = 2**30
+
+
+def every_text(app: ConsoleApp) -> str:
+    """What all parts say, also below the edge of the screen."""
+    parts = [app.screen.query_one(f"#{name}", Lines).lines for name in ("facts", "charts", "more")]
+    return "\n".join("".join(cell.text for cell in line) for lines in parts for line in lines)
+
+
+def key_now(app: ConsoleApp) -> str:
+    assert app.host_view is not None
+    return key_of(app.host_view.gpus[0])
+
+
+def alone(tmp_path: Path) -> ConsoleApp:
+    """A console with GPUs and no engine."""
+    return console(f"unix://{tmp_path}/none.sock", tmp_path)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (40, 12), (120, 36)])
+async def test_a_busy_gpu_in_full(nvml: NvmlBox, tmp_path: Path, size: tuple[int, int]) -> None:
+    first = box(1)
+    nvml.write(first.with_(gpus=(busy(first.gpus[0], GpuProcess(os.getpid(), 90 * GIB)),)))
+    app = alone(tmp_path)
+    async with app.run_test(size=size) as pilot:
+        await until(pilot, lambda: app.host_view and app.host_view.gpus[0].holders)
+        await app.push_screen(GpuScreen(key_now(app)))
+        await until(pilot, lambda: len(app.history.of(key_now(app))) > 1)
+        await pilot.pause()
+        text = " ".join(every_text(app).split())
+        assert "power cap" in text
+        assert "of 700 W" in text
+        assert "compute capability 9.0" in text
+        assert "ECC on" in text
+        assert "█" in every_text(app) or "#" in every_text(app)
+        assert "0 H200" in shown(app).splitlines()[0]
+        assert all(len(line) <= size[0] for line in shown(app).splitlines())
+        await pilot.press("z")
+        assert "10 min" in every_text(app)
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, ProcessDetails))
+        await pilot.press("q")
+        await pilot.press("y")
+        await until(pilot, lambda: isinstance(app.screen, CopyScreen))
+        await pilot.press("escape", "escape")
+        assert not isinstance(app.screen, GpuScreen)
+
+
+@pytest.mark.parametrize("preset", ["rtx4090", "gb10"])
+async def test_what_a_gpu_does_not_tell_has_a_reason(nvml: NvmlBox, tmp_path: Path, preset: str) -> None:
+    nvml.write(box(1, preset))
+    app = alone(tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: app.host_view and app.host_view.gpus)
+        await app.push_screen(GpuScreen(key_now(app)))
+        await pilot.pause()
+        text = every_text(app)
+        assert preset != "gb10" or "–  " in text
+        assert "not known" not in text, "everything that is missing has a reason of its own"
+
+
+async def test_a_gpu_divided_into_instances(nvml: NvmlBox, tmp_path: Path) -> None:
+    nvml.write(box(1, "a100-mig"))
+    app = alone(tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: app.host_view and app.host_view.gpus)
+        await app.push_screen(GpuScreen(key_now(app)))
+        await pilot.pause()
+        assert "3g.20gb" in every_text(app)
+
+
+async def test_a_gpu_that_goes_is_said_and_comes_back(nvml: NvmlBox, tmp_path: Path) -> None:
+    app = alone(tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: app.host_view and app.host_view.gpus)
+        await app.push_screen(GpuScreen(key_now(app)))
+        whole = box(2)
+        nvml.write(whole.with_(gpus=(whole.gpus[0].with_(lost=True), whole.gpus[1])))
+        await until(pilot, lambda: "failed" in every_text(app))
+        nvml.write(whole)
+        await until(pilot, lambda: "failed" not in every_text(app))
