@@ -64,10 +64,17 @@ def show_window(name: str, command: Sequence[str], *, mark: str) -> bool:
             return False
     safe = re.sub(r"[^A-Za-z0-9_-]", "_", name)[:40] or "container"
     window = _tmux(
-        "new-window", "-P", "-F", "#{window_id}", "-t", f"{session}:", "-n", safe, "-c", os.getcwd(), *command
+        "new-window", "-P", "-F", "#{window_id}", "-t", f"{session}:", "-n", safe, *_folder(), *command
     ).strip()
     _tmux("set-option", "-w", "-t", window, _MARK, mark)
     return True
+
+
+def _folder() -> tuple[str, ...]:
+    try:
+        return "-c", os.getcwd()
+    except OSError:  # it was removed; tmux has a default
+        return ()
 
 
 def _target() -> tuple[str, ...]:

@@ -3,32 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
-from tests.cli.engines import US, environment, gpuconsole, run_to_end, start, state
+from tests.cli.engines import gpuconsole, run_to_end, start, state
 from tests.rig.engines import Engine
-from tests.rig.fixtures import Bench
 from tests.rig.terminal import Terminal
 
 pytestmark = pytest.mark.engine
 MINE = ("--label", "gpuconsole.user=root")
 THEIRS = ("--label", "gpuconsole.user=mei")
-
-
-@pytest.fixture
-def terminal_of(rig_bench: Bench) -> Iterator[Callable[..., Terminal]]:
-    opened: list[Terminal] = []
-
-    def run(engine: Engine, *arguments: str) -> Terminal:
-        env = environment(engine, TERM="xterm-256color")
-        opened.append(Terminal([*US, *arguments], env=env, folder=rig_bench.rig.folder))
-        return opened[-1]
-
-    yield run
-    for terminal in opened:
-        terminal.close()
 
 
 def test_the_whole_life(engine: Engine) -> None:
@@ -46,32 +31,32 @@ def test_the_whole_life(engine: Engine) -> None:
         assert state(engine, "box") == after
 
 
-def test_what_is_already_so_is_a_success_with_a_note(engine: Engine) -> None:
-    start(engine, "on")
-    run_to_end(engine, "off", command=("true",))
+def test_what_is_already_so_is_a_success_with_a_note(engine_modern: Engine) -> None:
+    start(engine_modern, "on")
+    run_to_end(engine_modern, "off", command=("true",))
     for arguments, note in [
         (["start", "on"], "on: already running"),
         (["stop", "off"], "off: already stopped"),
         (["pause", "--resume", "on"], "on: is not paused"),
     ]:
-        done = gpuconsole(engine, *arguments)
+        done = gpuconsole(engine_modern, *arguments)
         assert done.code == 0
         assert note in done.talk
-    engine.docker("pause", "on")
-    assert "already paused" in gpuconsole(engine, "pause", "on").talk
-    done = gpuconsole(engine, "start", "on")
+    engine_modern.docker("pause", "on")
+    assert "already paused" in gpuconsole(engine_modern, "pause", "on").talk
+    done = gpuconsole(engine_modern, "start", "on")
     assert done.code == 6
     assert "pause --resume on" in done.talk
-    assert gpuconsole(engine, "pause", "off").code == 6
+    assert gpuconsole(engine_modern, "pause", "off").code == 6
 
 
-def test_one_that_fails_does_not_stop_the_others(engine: Engine) -> None:
-    start(engine, "one")
-    start(engine, "two")
-    done = gpuconsole(engine, "stop", "-t", "0", "one", "nobody", "two", "one")
+def test_one_that_fails_does_not_stop_the_others(engine_modern: Engine) -> None:
+    start(engine_modern, "one")
+    start(engine_modern, "two")
+    done = gpuconsole(engine_modern, "stop", "-t", "0", "one", "nobody", "two", "one")
     assert (done.code, done.text) == (5, "one\ntwo\n")
     assert "'nobody'" in done.talk
-    assert [state(engine, name) for name in ("one", "two")] == ["exited", "exited"]
+    assert [state(engine_modern, name) for name in ("one", "two")] == ["exited", "exited"]
 
 
 def test_grace_is_given(engine_modern: Engine) -> None:
@@ -94,32 +79,32 @@ def test_a_paused_container_can_be_stopped_and_restarted(engine: Engine) -> None
     assert state(engine, "box") == "exited"
 
 
-def test_removing_asks_and_nobody_there_is_a_no(engine: Engine) -> None:
-    run_to_end(engine, "box", command=("true",))
-    done = gpuconsole(engine, "rm", "box")
+def test_removing_asks_and_nobody_there_is_a_no(engine_modern: Engine) -> None:
+    run_to_end(engine_modern, "box", command=("true",))
+    done = gpuconsole(engine_modern, "rm", "box")
     assert (done.code, done.out) == (7, b"")
     assert "Remove container box" in done.talk
     assert "--yes" in done.talk
-    assert state(engine, "box") == "exited"
-    assert gpuconsole(engine, "rm", "--yes", "box").code == 0
-    assert state(engine, "box") == ""
+    assert state(engine_modern, "box") == "exited"
+    assert gpuconsole(engine_modern, "rm", "--yes", "box").code == 0
+    assert state(engine_modern, "box") == ""
 
 
 @pytest.mark.parametrize(("answer", "code", "after"), [("y\r", 0, ""), ("n\r", 7, "exited"), ("\r", 7, "exited")])
 def test_the_question_names_the_object_and_no_is_the_default(
-    answer: str, code: int, after: str, engine_modern: Engine, terminal_of: Callable[..., Terminal]
+    answer: str, code: int, after: str, engine_modern: Engine, open_terminal: Callable[..., Terminal]
 ) -> None:
     run_to_end(engine_modern, "precious", command=("true",))
-    terminal = terminal_of(engine_modern, "rm", "precious")
+    terminal = open_terminal(engine_modern, "rm", "precious")
     terminal.wait_for("Remove container precious (gpuconsole-test/small:1)?")
     terminal.send(answer)
     assert terminal.wait() == code
     assert state(engine_modern, "precious") == after
 
 
-def test_ctrl_c_at_the_question_is_a_no(engine_modern: Engine, terminal_of: Callable[..., Terminal]) -> None:
+def test_ctrl_c_at_the_question_is_a_no(engine_modern: Engine, open_terminal: Callable[..., Terminal]) -> None:
     run_to_end(engine_modern, "precious", command=("true",))
-    terminal = terminal_of(engine_modern, "rm", "precious")
+    terminal = open_terminal(engine_modern, "rm", "precious")
     terminal.wait_for("?")
     time.sleep(0.3)
     terminal.send("\x03")
@@ -127,12 +112,12 @@ def test_ctrl_c_at_the_question_is_a_no(engine_modern: Engine, terminal_of: Call
     assert state(engine_modern, "precious") == "exited"
 
 
-def test_a_running_container_is_removed_with_force_only(engine: Engine) -> None:
-    start(engine, "box")
-    done = gpuconsole(engine, "rm", "--yes", "box")
+def test_a_running_container_is_removed_with_force_only(engine_modern: Engine) -> None:
+    start(engine_modern, "box")
+    done = gpuconsole(engine_modern, "rm", "--yes", "box")
     assert done.code == 6
     assert "--force" in done.talk
-    assert state(engine, "box") == "running"
+    assert state(engine_modern, "box") == "running"
 
 
 def test_anonymous_volumes_go_when_asked_for(engine: Engine) -> None:
@@ -144,7 +129,7 @@ def test_anonymous_volumes_go_when_asked_for(engine: Engine) -> None:
 
 @pytest.mark.parametrize("verb", ["stop", "restart", "pause"])
 def test_what_is_someone_elses_asks_harder(
-    verb: str, engine_modern: Engine, terminal_of: Callable[..., Terminal]
+    verb: str, engine_modern: Engine, open_terminal: Callable[..., Terminal]
 ) -> None:
     start(engine_modern, "theirs", *THEIRS)
     started = engine_modern.docker("inspect", "-f", "{{.State.StartedAt}}", "theirs").stdout
@@ -153,24 +138,24 @@ def test_what_is_someone_elses_asks_harder(
         assert done.code == 7
         assert "belongs to mei" in done.talk
         assert "--yes --others" in done.talk
-    terminal = terminal_of(engine_modern, verb, "theirs")
+    terminal = open_terminal(engine_modern, verb, "theirs")
     terminal.wait_for(f"Type its name to {verb} it")
     terminal.send("y\r")
     assert terminal.wait() == 7
     assert state(engine_modern, "theirs") == "running"
     assert engine_modern.docker("inspect", "-f", "{{.State.StartedAt}}", "theirs").stdout == started
     grace = [] if verb == "pause" else ["-t", "0"]
-    terminal = terminal_of(engine_modern, verb, *grace, "theirs")
+    terminal = open_terminal(engine_modern, verb, *grace, "theirs")
     terminal.wait_for(f"Type its name to {verb} it")
     terminal.send("theirs\r")
     assert terminal.wait() == 0
 
 
-def test_removing_what_is_someone_elses_needs_both_options(engine: Engine) -> None:
-    run_to_end(engine, "theirs", *THEIRS, command=("true",))
-    assert gpuconsole(engine, "rm", "--yes", "theirs").code == 7
-    assert state(engine, "theirs") == "exited"
-    assert gpuconsole(engine, "rm", "--yes", "--others", "theirs").code == 0
+def test_removing_what_is_someone_elses_needs_both_options(engine_modern: Engine) -> None:
+    run_to_end(engine_modern, "theirs", *THEIRS, command=("true",))
+    assert gpuconsole(engine_modern, "rm", "--yes", "theirs").code == 7
+    assert state(engine_modern, "theirs") == "exited"
+    assert gpuconsole(engine_modern, "rm", "--yes", "--others", "theirs").code == 0
 
 
 def test_a_main_process_of_another_user_counts_without_a_label(engine: Engine) -> None:

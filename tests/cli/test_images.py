@@ -35,9 +35,9 @@ def test_versions_inside_and_who_says_so(engine: Engine) -> None:
     assert row[2:5] == ["2.9.0", "12.8.1", "–"]
 
 
-def test_an_official_tag_tells_what_is_inside(engine: Engine) -> None:
-    engine.docker("tag", engine.load("small"), "pytorch/pytorch:2.9.1-cuda13.0-cudnn9-devel")
-    tags = {tag: entry for entry in listed(engine).values() for tag in entry["tags"]}
+def test_an_official_tag_tells_what_is_inside(engine_modern: Engine) -> None:
+    engine_modern.docker("tag", engine_modern.load("small"), "pytorch/pytorch:2.9.1-cuda13.0-cudnn9-devel")
+    tags = {tag: entry for entry in listed(engine_modern).values() for tag in entry["tags"]}
     facts = tags["pytorch/pytorch:2.9.1-cuda13.0-cudnn9-devel"]["facts"]
     assert (facts["torch"]["value"], facts["cuda"]["value"], facts["kind"]["value"]) == ("2.9.1", "13.0", "devel")
     assert facts["torch"]["source"] == "tag"
@@ -51,12 +51,12 @@ def test_users_are_named(engine: Engine) -> None:
     assert "alive,over" in gpuconsole(engine, "images").text
 
 
-def test_a_line_for_each_image_or_for_each_tag(engine: Engine) -> None:
-    engine.docker("tag", engine.load("small"), "another/name:2")
-    short = gpuconsole(engine, "images").text
+def test_a_line_for_each_image_or_for_each_tag(engine_modern: Engine) -> None:
+    engine_modern.docker("tag", engine_modern.load("small"), "another/name:2")
+    short = gpuconsole(engine_modern, "images").text
     assert ("another/name:2" in short) != ("gpuconsole-test/small:1" in short)
     assert "(+1)" in short
-    long = gpuconsole(engine, "images", "--all").text
+    long = gpuconsole(engine_modern, "images", "--all").text
     assert "another/name:2" in long
     assert "gpuconsole-test/small:1" in long
 

@@ -1,14 +1,12 @@
-"""`shell` and `attach` on real engines, in real terminals and a real tmux."""
+"""`shell` on real engines, in real terminals."""
 
 from __future__ import annotations
 
 import os
-import re
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
@@ -16,28 +14,11 @@ from tests.cli.engines import US, environment, start, state, wait_until
 from tests.rig.engines import Engine
 from tests.rig.fixtures import Bench
 from tests.rig.terminal import Terminal
-from tests.rig.tmux import Pane, Tmux
+from tests.rig.tmux import Tmux
 
 pytestmark = pytest.mark.engine
 
 LEAVE = "\x1d\x11"
-
-
-@pytest.fixture
-def open_terminal(rig_bench: Bench) -> Iterator[Callable[..., Terminal]]:
-    """Give a function that runs gpuconsole in a terminal of its own."""
-    opened: list[Terminal] = []
-
-    def run(engine: Engine, *arguments: str, columns: int = 80, rows: int = 24, **more: str) -> Terminal:
-        argv = [*US, *arguments]
-        env = environment(engine) | {"TERM": "xterm-256color"} | more
-        terminal = Terminal(argv, env=env, folder=rig_bench.rig.folder, columns=columns, rows=rows)
-        opened.append(terminal)
-        return terminal
-
-    yield run
-    for terminal in opened:
-        terminal.close()
 
 
 def processes(engine: Engine, name: str) -> str:
@@ -296,160 +277,3 @@ def test_detach_keys_that_are_none_are_refused(engine_modern: Engine) -> None:
     done = piped(engine_modern, "shell", "--detach-keys", "ctrl-ü", "box")
     assert done.returncode == 2
     assert b"not a key" in done.stderr
-
-
-# -- attach
-
-
-COUNTING = ("sh", "-c", "trap 'echo got-int' INT; i=0; while :; do i=$((i+1)); echo tick-$i; sleep 0.2; done")
-
-
-def test_attach_without_a_terminal_ctrl_c_leaves_the_container_running(
-    engine: Engine, open_terminal: Callable[..., Terminal]
-) -> None:
-    start(engine, "box", command=COUNTING)
-    terminal = open_terminal(engine, "attach", "box")
-    terminal.wait_for("tick-")
-    assert "ctrl+c leaves it running" in terminal.text
-    terminal.send("\x03")
-    assert terminal.wait() == 0
-    assert "it goes on" in terminal.text
-    assert state(engine, "box") == "running"
-    assert "got-int" not in engine.docker("logs", "box").stdout
-
-
-@pytest.mark.parametrize("options", [("-i",), ()])
-def test_leaving_does_not_end_a_container_that_reads_its_input(
-    options: tuple[str, ...], engine_modern: Engine, open_terminal: Callable[..., Terminal]
-) -> None:
-    start(engine_modern, "box", *options, command=("sh", "-c", "while :; do echo tick-; sleep 0.2; done & cat; exit 9"))
-    if not options:
-        assert state(engine_modern, "box") == "exited"  # cat had no input at all
-        return
-    terminal = open_terminal(engine_modern, "attach", "box")
-    terminal.wait_for("tick-")
-    terminal.send("\x03")
-    assert terminal.wait() == 0
-    time.sleep(0.5)
-    assert state(engine_modern, "box") == "running"
-
-
-def test_attach_to_a_terminal_joins_the_program_and_the_keys_leave_it(
-    engine: Engine, open_terminal: Callable[..., Terminal]
-) -> None:
-    start(engine, "box", "-it", command=("sh",))
-    terminal = open_terminal(engine, "attach", "box", columns=91, rows=33)
-    terminal.wait_for("ctrl+] ctrl+q leaves it running")
-    terminal.send("echo sum-$((20+3)) $(busybox stty size)\r")
-    terminal.wait_for("sum-23 33 91")
-    terminal.send("\x03")
-    terminal.send("echo still-$((20+4))\r")
-    terminal.wait_for("still-24")
-    terminal.send(LEAVE)
-    assert terminal.wait() == 0
-    assert state(engine, "box") == "running"
-
-
-def test_attach_gives_back_the_containers_exit_code(engine: Engine, open_terminal: Callable[..., Terminal]) -> None:
-    start(engine, "box", "-it", "--rm", command=("sh",))
-    terminal = open_terminal(engine, "attach", "box")
-    terminal.wait_for("#")
-    terminal.send("exit 4\r")
-    assert terminal.wait() == 4
-    assert "ended: exit code 4" in terminal.text
-
-
-def test_what_a_container_without_a_terminal_writes_is_harmless(
-    engine_modern: Engine, open_terminal: Callable[..., Terminal]
-) -> None:
-    hostile = r"while :; do printf '\033]0;pwned\007\033[2J\302\2332J tick\n'; sleep 0.2; done"
-    start(engine_modern, "box", command=("sh", "-c", hostile))
-    terminal = open_terminal(engine_modern, "attach", "box")
-    terminal.wait_for("tick")
-    terminal.send("\x03")
-    assert terminal.wait() == 0
-    assert "pwned" not in terminal.text
-    assert "\x1b[2J" not in terminal.text
-
-
-# -- tmux
-
-
-@pytest.fixture
-def desk(engine_modern: Engine, rig_bench: Bench) -> Iterator[Pane]:
-    """Give a pane of a tmux whose server knows nothing of the engine."""
-    env = environment(engine_modern)
-    tmux = Tmux(rig_bench.rig, env={key: value for key, value in env.items() if not key.startswith("DOCKER_")})
-    pane = tmux.session("sh", env={"DOCKER_HOST": engine_modern.host, "DOCKER_CONFIG": env["DOCKER_CONFIG"]})
-    pane.send("PS1='out> '; clear")
-    pane.keys("Enter")
-    yield pane
-    tmux.close()
-
-
-def active(tmux: Tmux) -> str:
-    listed = tmux.run("list-windows", "-a", "-F", "#{window_active} #{window_name} #{pane_id}")
-    return next(line[2:] for line in listed.splitlines() if line.startswith("1 "))
-
-
-def type_line(pane: Pane, text: str) -> None:
-    pane.send(text)
-    pane.keys("Enter")
-
-
-def test_inside_tmux_a_shell_opens_a_window_of_its_own_and_is_found_again(desk: Pane, engine_modern: Engine) -> None:
-    start(engine_modern, "llama.ft")
-    type_line(desk, f"{' '.join(US)} shell llama.ft; echo code=$?")
-    desk.wait_for("code=0")
-    wait_until(lambda: active(desk.server).startswith("llama_ft "), "no window")
-    window = Pane(desk.server, active(desk.server).split()[1])
-    window.wait_for("Shell in llama.ft")
-    type_line(window, "echo host=$(hostname)")
-    window.wait_for("host=" + engine_modern.docker("inspect", "-f", "{{.Config.Hostname}}", "llama.ft").stdout.strip())
-    desk.server.run("select-window", "-t", desk.id)
-    type_line(desk, f"clear; {' '.join(US)} shell llama.ft; echo again=$?")
-    desk.wait_for("again=0")
-    assert active(desk.server).split()[1] == window.id
-    assert len(desk.server.windows()) == 2
-    window.keys("C-d")
-    wait_until(lambda: len(desk.server.windows()) == 1, "the window stays")
-
-
-def test_an_attached_window_shows_how_the_container_ended(desk: Pane, engine_modern: Engine) -> None:
-    start(engine_modern, "job", "-it", "--rm", command=("sh",))
-    type_line(desk, f"{' '.join(US)} attach job")
-    wait_until(lambda: active(desk.server).startswith("job "), "no window")
-    window = Pane(desk.server, active(desk.server).split()[1])
-    window.wait_for("Attached to job")
-    window.wait_for("#")
-    type_line(window, "exit 3")
-    window.wait_for("exit code 3")
-    window.wait_for("Press a key")
-    window.keys("q")
-    wait_until(lambda: len(desk.server.windows()) == 1, "the window stays")
-
-
-def test_a_failure_in_the_window_can_be_read(desk: Pane, engine_modern: Engine) -> None:
-    start(engine_modern, "box", image="bare", command=("1000000",))
-    type_line(desk, f"{' '.join(US)} shell box")
-    wait_until(lambda: active(desk.server).startswith("box "), "no window")
-    window = Pane(desk.server, active(desk.server).split()[1])
-    window.wait_for("no sh in its image")
-    window.wait_for("Press a key")
-
-
-def test_here_stays_in_the_pane(desk: Pane, engine_modern: Engine) -> None:
-    start(engine_modern, "box")
-    type_line(desk, f"{' '.join(US)} shell --here box")
-    desk.wait_for("Shell in box")
-    assert len(desk.server.windows()) == 1
-
-
-def test_a_tmux_that_is_gone_is_no_obstacle(
-    engine_modern: Engine, open_terminal: Callable[..., Terminal], tmp_path: Path
-) -> None:
-    start(engine_modern, "box")
-    terminal = open_terminal(engine_modern, "shell", "box", TMUX=f"{tmp_path}/gone,1,0")
-    terminal.wait_for("Staying in this terminal")
-    terminal.wait_for("#")
-    assert re.search(r"tmux did not do it: .+\.", terminal.text)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
 from gpuconsole.cli.logs import since
 from tests.cli.engines import OBEYED, US, environment, gpuconsole, run_to_end, start, state
 from tests.rig.engines import Engine
-from tests.rig.fixtures import Bench
 from tests.rig.terminal import Terminal
 
 pytestmark = pytest.mark.engine
@@ -21,20 +20,6 @@ pytestmark = pytest.mark.engine
 def said(engine: Engine, script: str, *options: str) -> str:
     run_to_end(engine, "box", *options, command=("sh", "-c", script))
     return "box"
-
-
-@pytest.fixture
-def terminal_of(rig_bench: Bench) -> Iterator[Callable[..., Terminal]]:
-    opened: list[Terminal] = []
-
-    def run(engine: Engine, *arguments: str) -> Terminal:
-        env = environment(engine, TERM="xterm-256color")
-        opened.append(Terminal([*US, *arguments], env=env, folder=rig_bench.rig.folder))
-        return opened[-1]
-
-    yield run
-    for terminal in opened:
-        terminal.close()
 
 
 def test_each_channel_goes_to_its_own(engine: Engine) -> None:
@@ -59,8 +44,8 @@ def test_what_a_terminal_would_obey_is_gone_and_raw_gives_it(engine: Engine) -> 
     assert raw.out == b"\x1b]0;pwned\x07\x1b[2Jred \x1b[31mtext\x1b[0m \xe2\x80\xae \xc2\x9b2J[/red] \xff end\n\0\n"
 
 
-def test_a_progress_bar_shows_its_last_state(engine: Engine) -> None:
-    done = gpuconsole(engine, "logs", said(engine, r"printf ' 10%%\r 50%%\r100%%\ndone\n'"))
+def test_a_progress_bar_shows_its_last_state(engine_modern: Engine) -> None:
+    done = gpuconsole(engine_modern, "logs", said(engine_modern, r"printf ' 10%%\r 50%%\r100%%\ndone\n'"))
     assert done.out == b"100%\ndone\n"
 
 
@@ -72,25 +57,25 @@ def test_a_line_of_ninety_thousand_characters_is_whole_in_a_pipe(engine: Engine)
     assert stamped.text.count("Z ") == 2
 
 
-def test_and_cut_on_a_terminal(engine_modern: Engine, terminal_of: Callable[..., Terminal]) -> None:
+def test_and_cut_on_a_terminal(engine_modern: Engine, open_terminal: Callable[..., Terminal]) -> None:
     said(engine_modern, "head -c 90000 /dev/zero | tr '\\0' x; echo; echo next")
-    terminal = terminal_of(engine_modern, "logs", "box")
+    terminal = open_terminal(engine_modern, "logs", "box")
     assert terminal.wait() == 0
     terminal.wait_for("next")
     assert terminal.text.count("x") < 9000
     assert "81,808 more characters; --raw shows all" in terminal.text
 
 
-def test_the_last_lines_and_those_since(engine: Engine) -> None:
-    said(engine, "echo one; sleep 2; echo two; echo three")
-    assert gpuconsole(engine, "logs", "-n", "2", "box").out == b"two\nthree\n"
-    assert gpuconsole(engine, "logs", "-n", "0", "box").out == b""
-    first = gpuconsole(engine, "logs", "-t", "box").text.split()[0]
-    later = gpuconsole(engine, "logs", "--since", first[:19] + "Z", "box")
+def test_the_last_lines_and_those_since(engine_modern: Engine) -> None:
+    said(engine_modern, "echo one; sleep 2; echo two; echo three")
+    assert gpuconsole(engine_modern, "logs", "-n", "2", "box").out == b"two\nthree\n"
+    assert gpuconsole(engine_modern, "logs", "-n", "0", "box").out == b""
+    first = gpuconsole(engine_modern, "logs", "-t", "box").text.split()[0]
+    later = gpuconsole(engine_modern, "logs", "--since", first[:19] + "Z", "box")
     assert later.out == b"one\ntwo\nthree\n"
-    assert gpuconsole(engine, "logs", "--since", "1h", "box").out == b"one\ntwo\nthree\n"
-    assert gpuconsole(engine, "logs", "--since", "yesterday", "box").code == 2
-    assert gpuconsole(engine, "logs", "-n", "many", "box").code == 2
+    assert gpuconsole(engine_modern, "logs", "--since", "1h", "box").out == b"one\ntwo\nthree\n"
+    assert gpuconsole(engine_modern, "logs", "--since", "yesterday", "box").code == 2
+    assert gpuconsole(engine_modern, "logs", "-n", "many", "box").code == 2
 
 
 @pytest.mark.parametrize(
@@ -106,9 +91,9 @@ def test_moments() -> None:
     assert since("2023-11-14T23:13:20+01:00", now=0) == 1_700_000_000
 
 
-def test_following_ends_with_the_container(engine: Engine) -> None:
-    start(engine, "box", command=("sh", "-c", "for i in 1 2 3; do echo $i; sleep 0.5; done"))
-    done = gpuconsole(engine, "logs", "-f", "box")
+def test_following_ends_with_the_container(engine_modern: Engine) -> None:
+    start(engine_modern, "box", command=("sh", "-c", "for i in 1 2 3; do echo $i; sleep 0.5; done"))
+    done = gpuconsole(engine_modern, "logs", "-f", "box")
     assert (done.code, done.out, done.err) == (0, b"1\n2\n3\n", b"")
 
 
@@ -129,14 +114,18 @@ def test_ctrl_c_leaves_quietly(engine: Engine) -> None:
     assert state(engine, "box") == "running"
 
 
-def test_a_reader_that_has_enough_is_no_failure(engine: Engine) -> None:
-    start(engine, "box", command=("yes",))
+def test_a_reader_that_has_enough_is_no_failure(engine_modern: Engine) -> None:
+    start(engine_modern, "box", command=("yes",))
     line = f"{' '.join(US)} logs -f box 2>err | head -n 3; echo ${{PIPESTATUS[0]}}; cat err"
     done = subprocess.run(
-        ["bash", "-c", f"cd $(mktemp -d); {line}"], env=environment(engine), capture_output=True, timeout=60, check=True
+        ["bash", "-c", f"cd $(mktemp -d); {line}"],
+        env=environment(engine_modern),
+        capture_output=True,
+        timeout=60,
+        check=True,
     )
     assert done.stdout == b"y\ny\ny\n0\n"
-    engine.docker("kill", "box")
+    engine_modern.docker("kill", "box")
 
 
 def test_a_flood_is_followed_without_end_and_without_growing(engine_modern: Engine) -> None:
@@ -157,11 +146,13 @@ def test_a_flood_is_followed_without_end_and_without_growing(engine_modern: Engi
     engine_modern.docker("kill", "box")
 
 
-def test_a_terminal_shows_progress_while_it_lasts(engine_modern: Engine, terminal_of: Callable[..., Terminal]) -> None:
+def test_a_terminal_shows_progress_while_it_lasts(
+    engine_modern: Engine, open_terminal: Callable[..., Terminal]
+) -> None:
     # An engine's log holds whole lines only; what is attached to sees a line while it grows.
     bar = r"for i in 1 2 3 4 5 6 7 8 9; do printf '\r%s0%% \033[2Jbar' $i; sleep 1; done; echo; echo finished"
     start(engine_modern, "box", command=("sh", "-c", bar))
-    terminal = terminal_of(engine_modern, "attach", "box")
+    terminal = open_terminal(engine_modern, "attach", "box")
     terminal.wait_for("\r\x1b[K40% bar")
     terminal.wait_for("finished")
     assert terminal.wait() == 0

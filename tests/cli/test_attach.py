@@ -1,0 +1,87 @@
+"""`attach` on real engines, in real terminals."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from tests.cli.engines import start, state
+from tests.rig.engines import Engine
+from tests.rig.terminal import Terminal
+
+pytestmark = pytest.mark.engine
+
+LEAVE = "\x1d\x11"
+
+
+COUNTING = ("sh", "-c", "trap 'echo got-int' INT; i=0; while :; do i=$((i+1)); echo tick-$i; sleep 0.2; done")
+
+
+def test_attach_without_a_terminal_ctrl_c_leaves_the_container_running(
+    engine: Engine, open_terminal: Callable[..., Terminal]
+) -> None:
+    start(engine, "box", command=COUNTING)
+    terminal = open_terminal(engine, "attach", "box")
+    terminal.wait_for("tick-")
+    assert "ctrl+c leaves it running" in terminal.text
+    terminal.send("\x03")
+    assert terminal.wait() == 0
+    assert "it goes on" in terminal.text
+    assert state(engine, "box") == "running"
+    assert "got-int" not in engine.docker("logs", "box").stdout
+
+
+@pytest.mark.parametrize("options", [("-i",), ()])
+def test_leaving_does_not_end_a_container_that_reads_its_input(
+    options: tuple[str, ...], engine_modern: Engine, open_terminal: Callable[..., Terminal]
+) -> None:
+    start(engine_modern, "box", *options, command=("sh", "-c", "while :; do echo tick-; sleep 0.2; done & cat; exit 9"))
+    if not options:
+        assert state(engine_modern, "box") == "exited"  # cat had no input at all
+        return
+    terminal = open_terminal(engine_modern, "attach", "box")
+    terminal.wait_for("tick-")
+    terminal.send("\x03")
+    assert terminal.wait() == 0
+    time.sleep(0.5)
+    assert state(engine_modern, "box") == "running"
+
+
+def test_attach_to_a_terminal_joins_the_program_and_the_keys_leave_it(
+    engine: Engine, open_terminal: Callable[..., Terminal]
+) -> None:
+    start(engine, "box", "-it", command=("sh",))
+    terminal = open_terminal(engine, "attach", "box", columns=91, rows=33)
+    terminal.wait_for("ctrl+] ctrl+q leaves it running")
+    terminal.send("echo sum-$((20+3)) $(busybox stty size)\r")
+    terminal.wait_for("sum-23 33 91")
+    terminal.send("\x03")
+    terminal.send("echo still-$((20+4))\r")
+    terminal.wait_for("still-24")
+    terminal.send(LEAVE)
+    assert terminal.wait() == 0
+    assert state(engine, "box") == "running"
+
+
+def test_attach_gives_back_the_containers_exit_code(engine: Engine, open_terminal: Callable[..., Terminal]) -> None:
+    start(engine, "box", "-it", "--rm", command=("sh",))
+    terminal = open_terminal(engine, "attach", "box")
+    terminal.wait_for("#")
+    terminal.send("exit 4\r")
+    assert terminal.wait() == 4
+    assert "ended: exit code 4" in terminal.text
+
+
+def test_what_a_container_without_a_terminal_writes_is_harmless(
+    engine_modern: Engine, open_terminal: Callable[..., Terminal]
+) -> None:
+    hostile = r"while :; do printf '\033]0;pwned\007\033[2J\302\2332J tick\n'; sleep 0.2; done"
+    start(engine_modern, "box", command=("sh", "-c", hostile))
+    terminal = open_terminal(engine_modern, "attach", "box")
+    terminal.wait_for("tick")
+    terminal.send("\x03")
+    assert terminal.wait() == 0
+    assert "pwned" not in terminal.text
+    assert "\x1b[2J" not in terminal.text
