@@ -92,9 +92,9 @@ class Exchange:
         with self._working():
             connection, link = self._connected()
             self._send(connection)
-            # Over ssh the first answer also waits for the login, which the socket's own time-out allows for.
-            if self._answer_timeout_s is None or self._answer_timeout_s > CONNECT_TIMEOUT_S:
-                link.settimeout(self._answer_timeout_s)
+            limit_s = self._answer_timeout_s
+            # Over ssh the first answer also waits for the login.
+            link.settimeout(None if limit_s is None else limit_s + getattr(link, "login_s", 0))
             self._response = response = connection.getresponse()
             if response.status >= 400:
                 raise self._refused(response.status, message_in(response.read(_LONGEST_REFUSAL)))

@@ -21,6 +21,8 @@ _CONNECT_TIMEOUT_S = 30
 class SshConnection(socket.socket):
     """A connection through ``ssh HOST docker system dial-stdio``."""
 
+    login_s = _CONNECT_TIMEOUT_S
+    """What the first answer may take longer."""
     _program: subprocess.Popen[bytes]
     _said: IO[bytes]
 
@@ -56,7 +58,7 @@ class SshConnection(socket.socket):
         finally:
             theirs.close()
         connection = cls(fileno=ours.detach())
-        connection.settimeout(timeout_s + _CONNECT_TIMEOUT_S)
+        connection.settimeout(timeout_s + cls.login_s)
         connection._program, connection._said = program, said
         return connection
 
