@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gpuconsole.engine.endpoint import Endpoint
 from gpuconsole.images.facts import ImageFacts
 from gpuconsole.services.containers import ContainerView
 from gpuconsole.services.endings import describe_ending, state_words
 from gpuconsole.services.secrets import mask_arguments, mask_environment, mask_text, mask_value
 from gpuconsole.services.tunnels import Server, tunnel
 
+if TYPE_CHECKING:
+    from gpuconsole.services.session import Session
 
-def endpoint_part(endpoint: Endpoint) -> dict[str, Any]:
-    """Where the engine is."""
-    return {"url": mask_text(endpoint.url), "source": endpoint.source, "local": endpoint.local}
+
+def endpoint_part(session: Session) -> dict[str, Any]:
+    """Where the engine is, and whether this machine's GPUs and paths are its own."""
+    endpoint = session.endpoint
+    return {"url": mask_text(endpoint.url), "source": endpoint.source, "local": session.engine.info().local}
 
 
 def listed(view: ContainerView, *, now: float) -> dict[str, Any]:

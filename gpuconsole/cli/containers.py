@@ -56,7 +56,7 @@ def ps(settings: Settings, as_json: bool, everything: bool, running: bool, no_st
         from gpuconsole.cli.container_document import endpoint_part, listed
 
         entries = [listed(view, now=now) for view in kept]
-        json_document("ps", endpoint=endpoint_part(session.endpoint), containers=entries)
+        json_document("ps", endpoint=endpoint_part(session), containers=entries)
         return
     if kept:
         data(glyphs_of_stdout().text(table(_COLUMNS, [row(view, now=now) for view in kept])))
@@ -155,7 +155,7 @@ def inspect(settings: Settings, name: str, as_json: bool) -> None:
     now = time.time()
     if as_json:
         entry = inspected(view, facts=facts, server=server, now=now)
-        json_document("inspect", endpoint=endpoint_part(session.endpoint), container=entry)
+        json_document("inspect", endpoint=endpoint_part(session), container=entry)
     else:
         data(glyphs_of_stdout().text(inspection(view, facts=facts, server=server, now=now)))
 

@@ -51,9 +51,7 @@ def images(settings: Settings, as_json: bool, every_tag: bool) -> None:
     if as_json:
         from gpuconsole.cli.container_document import endpoint_part
 
-        json_document(
-            "images", endpoint=endpoint_part(session.endpoint), images=[image_document(view) for view in views]
-        )
+        json_document("images", endpoint=endpoint_part(session), images=[image_document(view) for view in views])
         return
     if not views:
         talk(f"No images at {session.endpoint.url}.")
