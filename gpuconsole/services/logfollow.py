@@ -86,7 +86,8 @@ class LogFollower:
     Args:
         engine: Gives the engine, connected anew where it must be; called on the follower's thread.
         container_id: The container.
-        on_news: Called on the follower's thread when there is something to take; not again before it was taken.
+        on_news: Called on the follower's thread when there is something to take, not again before it was taken; and
+            whenever the following changed.
     """
 
     def __init__(self, engine: Callable[[], Engine], container_id: str, on_news: Callable[[], None]) -> None:
@@ -126,6 +127,11 @@ class LogFollower:
             self._lock.notify_all()
         if stream is not None:
             stream.close()
+
+    def waiting(self) -> tuple[int, int, LogStatus]:
+        """How many lines and characters wait to be taken, and how the following is."""
+        with self._lock:
+            return len(self._lines), self._waiting, self._status
 
     def take(self) -> LogBatch:
         """What came since the last call."""
@@ -238,8 +244,8 @@ class LogFollower:
 
     def _say(self, status: LogStatus) -> None:
         with self._lock:
-            self._status = status
-        self._tell()
+            self._status, self._told = status, True
+        self._on_news()
 
     def _tell(self) -> None:
         with self._lock:

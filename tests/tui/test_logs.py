@@ -11,6 +11,7 @@ from textual.widgets import Input
 
 from gpuconsole.services.logfollow import LogState
 from gpuconsole.tui.app import ConsoleApp
+from gpuconsole.tui.present.logs import MOST_LINES
 from gpuconsole.tui.screens.logs import LogScreen
 from gpuconsole.tui.screens.question import QuestionScreen
 from gpuconsole.tui.widgets.logview import LogView
@@ -222,3 +223,51 @@ async def test_an_engine_that_goes_and_comes_back_is_said_and_healed(engine_mode
         await until(pilot, lambda: screen._status.state in (LogState.ENDED, LogState.FOLLOWING), seconds=60)
         engine_modern.docker("start", "train")
         await until(pilot, lambda: texts(screen)[-2:] == ["life", "life"], seconds=30)
+
+
+async def test_a_frozen_engine_is_said_and_the_output_goes_on(engine_modern: Engine, tmp_path: Path) -> None:
+    run(engine_modern, "train", "i=0; while true; do i=$((i+1)); echo step $i; sleep 0.2; done")
+    app = console(engine_modern.host, tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await opened(pilot, app, "train")
+        await until(pilot, lambda: view_of(screen).buffer.end > 2)
+        engine_modern.freeze()
+        try:
+            await until(pilot, lambda: app.link is not None and not app.link.connected, seconds=60)
+            await pilot.pause()
+            assert "→" in shown(app)
+        finally:
+            engine_modern.thaw()
+        await until(pilot, lambda: app.link is not None and app.link.connected, seconds=60)
+        count = view_of(screen).buffer.end
+        await until(pilot, lambda: view_of(screen).buffer.end > count + 2, seconds=30)
+        await pilot.pause()
+        assert "→" not in shown(app)
+        numbers = [int(text.removeprefix("step ")) for text in texts(screen)]
+        assert numbers == list(range(1, len(numbers) + 1)), "nothing is missing, nothing twice"
+
+
+async def test_a_flood_leaves_the_console_quick_and_its_memory_bounded(engine_modern: Engine, tmp_path: Path) -> None:
+    run(engine_modern, "train", "yes the quick brown fox")
+    app = console(engine_modern.host, tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await opened(pilot, app, "train")
+        await until(pilot, lambda: view_of(screen).buffer.first > 10_000, seconds=60)
+        assert len(texts(screen)) == MOST_LINES
+        await pilot.press("up")
+        assert not view_of(screen).following
+        before = view_of(screen).on_screen()
+        await pilot.pause(0.5)
+        assert view_of(screen).on_screen() == before
+        await pilot.pause()
+        assert "dropped" in shown(app)
+        assert "more waits" in shown(app)
+        await pilot.press("home")
+        await pilot.pause(0.3)
+        assert view_of(screen).on_screen()[0] == view_of(screen).buffer.lines_kept[0]
+        dropped = view_of(screen).buffer.first
+        await pilot.press("end")
+        await until(pilot, lambda: view_of(screen).buffer.first > dropped)
+        await pilot.press("q")
+        await until(pilot, lambda: not followers())
+        engine_modern.docker("rm", "-f", "train")

@@ -59,7 +59,10 @@ def test_wrapping_keeps_every_word_and_no_row_is_too_wide(text: str, width: int)
 
 @given(st.lists(st.tuples(st.text(max_size=20), st.text(max_size=300))), st.integers(min_value=30, max_value=200))
 def test_rows_of_fields_fit_their_width(pairs: list[tuple[str, str]], width: int) -> None:
-    fields = [details.Field(title, ((Cell("ab "), Cell(text)),)) for title, text in pairs]
+    fields = [
+        details.Field(title, ((Cell("ab "), Cell(text)), (Cell(title * 3), Cell("c" * 9), Cell(text))))
+        for title, text in pairs
+    ]
     for row in details.laid_out(fields, width):
         assert sum(cell_len(cell.text) for cell in row) <= width
 

@@ -99,8 +99,8 @@ def _gpu(gpu: ContainerGpu, seen: GpuView | None, glyphs: Glyphs) -> Line:
     if seen is None:
         return name, Cell(tail, "dim")
     state = gpus.state_cell(seen, glyphs)
-    live = f"{gpus.utilization_cell(seen.gpu).text}  {gpus.memory_cell(seen.gpu).text} GiB  "
-    return name, Cell(state.text.strip(), state.tone), Cell(f"  {live}"), Cell(tail, "dim")
+    live = [Cell(f"  {gpus.utilization_cell(seen.gpu).text}  "), Cell(f"{gpus.memory_cell(seen.gpu).text} GiB  ")]
+    return name, Cell(state.text.strip(), state.tone), *live, Cell(tail, "dim")
 
 
 def _load(view: ContainerView) -> tuple[Field, ...]:

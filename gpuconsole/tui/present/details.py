@@ -19,6 +19,7 @@ Line = tuple[Cell, ...]
 _LONGEST = 2_000
 """Characters of one value that are shown."""
 _TITLE = 12
+_INDENT = Cell("  ")
 _WORDS = re.compile(r"\S+\s*|\s+")
 
 
@@ -65,9 +66,24 @@ def _flowing(line: Line, width: int) -> list[Line]:
     used = sum(cell_len(cell.text) for cell in head)
     if used > width // 2:
         # Too little room beside it: below it, indented.
-        return [tuple(head), *((Cell("  "), Cell(part, last.tone)) for part in wrapped(last.text, max(8, width - 2)))]
+        return [*_filled(head, width), *((_INDENT, Cell(part, last.tone)) for part in wrapped(last.text, width - 2))]
     first, *rest = wrapped(last.text, width - used) or [""]
     return [(*head, Cell(first, last.tone)), *((Cell(" " * used), Cell(part, last.tone)) for part in rest)]
+
+
+def _filled(cells: Iterable[Cell], width: int) -> list[Line]:
+    """Cells one after another, in as many rows as they need; one that is too wide is cut."""
+    rows: list[list[Cell]] = [[]]
+    used = 0
+    for cell in cells:
+        size = cell_len(cell.text.rstrip())
+        if rows[-1] and used + size > width:
+            rows.append([_INDENT])
+            used = 2
+        text = cell.text if used + cell_len(cell.text) <= width else set_cell_size(cell.text, width - used)
+        rows[-1].append(Cell(text, cell.tone))
+        used += cell_len(text)
+    return [tuple(row) for row in rows]
 
 
 def wrapped(text: str, width: int) -> list[str]:

@@ -58,6 +58,10 @@ class LogBuffer:
             del self._lines[:over]
             self.first += over
 
+    def takes(self, lines: int, characters: int) -> bool:
+        """Whether so much more can be taken in without letting go of anything."""
+        return len(self._lines) + lines <= MOST_LINES and self._characters + characters <= MOST_CHARACTERS
+
     def matching(self, words: str, *, start: int | None = None) -> list[int]:
         """Numbers of the lines with ``words`` in them, from ``start`` on; a capital among them makes case matter."""
         if not words:
@@ -192,12 +196,12 @@ _STATES = {
 
 
 def top_line(
-    name: str, status: LogStatus, *, following: bool, behind: int, count: int, dropped: int, found: str, width: int
+    name: str, status: LogStatus, *, following: bool, news: str, count: int, dropped: int, found: str, width: int
 ) -> tuple[Cell, ...]:
     """Whose output it is, how it is followed, how many lines there are, what is looked for."""
     state = _STATES.get(status.state)
     if state is None:
-        state = "following" if following else f"paused{f', {behind:,} new' if behind else ''}"
+        state = "following" if following else f"paused{news}"
     lines = f"{count:,} line{'' if count == 1 else 's'}" + (f", {dropped:,} dropped" if dropped else "")
     right = " · ".join(part for part in (found, lines) if part) + " "
     room = max(0, width - len(right) - 1)

@@ -69,6 +69,8 @@ class LogScreen(Screen[None]):
         self._follower = LogFollower(lambda: self.app.desk.session.engine, container.id, self._tell_news)
         self._taken_at = 0.0
         self._timer_runs = False
+        self._held = False
+        """Output waits, so that nothing is let go of for it while somebody reads."""
 
     def compose(self) -> ComposeResult:
         """The parts, top to bottom."""
@@ -114,9 +116,11 @@ class LogScreen(Screen[None]):
     def _take(self) -> None:
         self._timer_runs = False
         self._taken_at = time.monotonic()
-        batch = self._follower.take()
-        self._status = batch.status
-        self._view.add(batch.lines, batch.partial)
+        lines, characters, self._status = self._follower.waiting()
+        self._held = not self._view.following and not self._view.buffer.takes(lines, characters)
+        if not self._held:
+            batch = self._follower.take()
+            self._view.add(batch.lines, batch.partial)
         self._draw()
 
     def _see_container(self) -> None:
@@ -142,6 +146,11 @@ class LogScreen(Screen[None]):
     # --- what is shown ---
 
     @on(LogView.Changed)
+    def _see_view(self) -> None:
+        if self._held and self._view.following:
+            self._take()
+        self._draw()
+
     def _draw(self) -> None:
         view, buffer = self._view, self._view.buffer
         self.query_one("#top", Lines).show(
@@ -150,7 +159,7 @@ class LogScreen(Screen[None]):
                     self._container.name,
                     self._status,
                     following=view.following,
-                    behind=0 if view.following else buffer.end - view.seen,
+                    news=self._news(),
                     count=len(buffer.lines_kept),
                     dropped=buffer.first,
                     found=view.finder.summary(),
@@ -165,6 +174,13 @@ class LogScreen(Screen[None]):
         notice = self.query_one("#notice", Lines)
         notice.display = bool(lines)
         notice.show(lines)
+
+    def _news(self) -> str:
+        """What came while somebody reads."""
+        if self._held:
+            return ", more waits"
+        behind = self._view.buffer.end - self._view.seen
+        return f", {behind:,} new" if behind else ""
 
     def _words(self) -> tuple[str, str]:
         """What is to be said below the output."""

@@ -138,10 +138,8 @@ class LogView(ScrollView, can_focus=True, inherit_bindings=False):
 
     def _move_to(self, row: float) -> None:
         self._ours = True
-        try:
-            self.scroll_to(y=max(0, row), animate=False, force=True)
-        finally:
-            self._ours = False
+        self.scroll_to(y=max(0, row), animate=False, force=True)
+        self._ours = False
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """Who scrolls up stops the following; who comes to the end goes on with it."""
@@ -222,10 +220,9 @@ class LogView(ScrollView, can_focus=True, inherit_bindings=False):
             *self._text(text, number, start, end, style),
         ]
         strip = Strip(segments).adjust_cell_length(width, self.rich_style)
-        if not self.wrap and end < len(text):
-            more = Segment(self._glyphs.ellipsis, self.rich_style + self._part("stamp"))
-            strip = Strip([*strip.crop(0, width - 1), more])
-        return strip
+        if self.wrap or end >= len(text):
+            return strip
+        return Strip([*strip.crop(0, width - 1), Segment(self._glyphs.ellipsis, self.rich_style + self._part("stamp"))])
 
     def _part(self, name: str) -> Style:
         return self.get_component_rich_style(f"logview--{name}", partial=True)
