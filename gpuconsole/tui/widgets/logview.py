@@ -94,8 +94,7 @@ class LogView(ScrollView, can_focus=True, inherit_bindings=False):
         for line in lines:
             self._tops.append(self._bottom)
             self._bottom += self._height(line)
-        gone = len(self._tops) - len(self.buffer.lines_kept)
-        if gone > 0:
+        if (gone := len(self._tops) - len(self.buffer.lines_kept)) > 0:
             rows = self._tops[gone] - self._tops[0]
             del self._tops[:gone]
             if not self.following:
@@ -194,8 +193,8 @@ class LogView(ScrollView, can_focus=True, inherit_bindings=False):
 
     def on_screen(self) -> tuple[LogLine, ...]:
         """The lines on the screen."""
-        first = self._line_at(self.scroll_offset.y)[0]
-        last = self._line_at(self.scroll_offset.y + max(0, self.size.height - 1))[0]
+        top = self.scroll_offset.y
+        first, last = self._line_at(top)[0], self._line_at(top + max(0, self.size.height - 1))[0]
         return tuple(self.buffer[number] for number in range(first, min(last + 1, self.buffer.end)))
 
     # --- drawing ---
