@@ -314,6 +314,7 @@ def test_refusals(status: int, text: str, kind: type[ConsoleError], words: str) 
         ("failed to register layer: write /x: no space left on device", EngineRefused, "disk is full"),
         ("filesystem layer verification failed for digest sha256:12", EngineRefused, "damaged"),
         ("unexpected EOF", EngineRefused, "broke off"),
+        ("EOF", EngineRefused, "broke off"),
         (
             'Get "https://registry-1.docker.io/v2/": dial tcp: lookup registry-1.docker.io: no such host',
             EngineRefused,

@@ -66,17 +66,17 @@ def _tcp(endpoint: Endpoint, timeout_s: float) -> socket.socket:
 def _secured(endpoint: Endpoint, connection: socket.socket, *, timeout_s: float, two_way: bool) -> socket.socket:
     from gpuconsole.engine.docker.tls import relayed, tls_context
 
+    hostname = urlsplit(endpoint.url).hostname
     try:
         context = tls_context(endpoint)
-        secured = context.wrap_socket(connection, server_hostname=urlsplit(endpoint.url).hostname)
+        if not two_way:
+            return context.wrap_socket(connection, server_hostname=hostname)
+        plain = relayed(context, connection, hostname=hostname)
     except OSError as error:
         connection.close()
         raise not_connected(endpoint, error) from error
     except BaseException:
         connection.close()
         raise
-    if not two_way:
-        return secured
-    plain = relayed(secured)
     plain.settimeout(timeout_s)
     return plain

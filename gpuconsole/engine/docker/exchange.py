@@ -11,6 +11,7 @@ import contextlib
 import http.client
 import json
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -20,7 +21,7 @@ from gpuconsole.core.errors import ConsoleError
 from gpuconsole.engine.docker.dial import CONNECT_TIMEOUT_S, dial
 from gpuconsole.engine.docker.refusals import refusal
 from gpuconsole.engine.docker.transport import USER_AGENT
-from gpuconsole.engine.docker.unreachable import connection_lost, no_engine, timed_out
+from gpuconsole.engine.docker.unreachable import connection_lost, no_engine, not_connected, timed_out
 from gpuconsole.engine.endpoint import Endpoint
 
 _CHUNK = 65536
@@ -240,6 +241,9 @@ class Exchange:
 
         if isinstance(self._socket, SshConnection) and (complaint := self._socket.complaint()):
             return ssh_failed(self._endpoint, complaint)
+        if isinstance(error, ssl.SSLError):
+            # With TLS 1.3 the other side refuses a certificate only after the connection stands.
+            return not_connected(self._endpoint, error)
         if isinstance(error, TimeoutError):
             return timed_out(self._endpoint, after_s=self._answer_timeout_s)
         if isinstance(error, http.client.BadStatusLine) and not isinstance(error, http.client.RemoteDisconnected):

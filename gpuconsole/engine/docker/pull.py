@@ -26,7 +26,13 @@ def pull(connection: Connection, reference: str, *, platform: str | None) -> Eng
         EngineRefused: The login for the registry cannot be read.
     """
     repository, tag = parse_repository_tag(reference.strip())
-    if not repository or any(char.isspace() for char in reference.strip()) or "://" in reference:
+    written = reference.strip()
+    if (
+        not repository
+        or any(char.isspace() for char in written)
+        or "://" in written
+        or written.endswith((":", "@", "/"))
+    ):
         raise UsageError(
             f"{plain_line(reference)!r} is no name of an image.",
             hint="Write it like pytorch/pytorch:2.9.0-cuda12.8-cudnn9-runtime.",

@@ -33,7 +33,7 @@ REGISTRY_RULES = (
     ),
     rule(
         r"layer verification failed|unexpected EOF|unexpected end of|connection reset by peer|httpReadSeeker"
-        r"|short read",
+        r"|short read|(?:^|: )EOF(?:;|$)",
         EngineRefused,
         "The download broke off, or arrived damaged.",
         "Pull again: finished layers are kept; if the same layer fails again, look at proxy and disk.",

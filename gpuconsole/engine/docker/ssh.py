@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shlex
 import socket
 import subprocess
 import tempfile
+import threading
 from typing import IO
 from urllib.parse import urlsplit
 
@@ -16,6 +16,7 @@ from gpuconsole.core.text import plain, plain_line
 from gpuconsole.engine.endpoint import Endpoint
 
 _CONNECT_TIMEOUT_S = 30
+_GRACE_S = 1.0
 
 
 class SshConnection(socket.socket):
@@ -35,7 +36,7 @@ class SshConnection(socket.socket):
             EngineUnavailable: It cannot be started.
         """
         ours, theirs = socket.socketpair()
-        said = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the connection)
+        said = tempfile.TemporaryFile()  # noqa: SIM115 (read after the connection has ended)
         try:
             # Of its own session, so that ctrl+c ends this program and not, behind its back, its connection.
             program = subprocess.Popen(
@@ -72,10 +73,16 @@ class SshConnection(socket.socket):
 
     def _real_close(self) -> None:  # the hook of the socket class for its subclasses: the last reader has gone
         super()._real_close()  # type: ignore[misc]
-        with contextlib.suppress(AttributeError):
-            self._said.close()
-            if self._program.poll() is None:
-                self._program.terminate()
+        # It ends by itself when it notices; what it says until then may be the only explanation.
+        threading.Thread(target=_end, args=(self._program,), name="ssh-end", daemon=True).start()
+
+
+def _end(program: subprocess.Popen[bytes]) -> None:
+    try:
+        program.wait(timeout=_GRACE_S)
+    except subprocess.TimeoutExpired:
+        program.terminate()
+        program.wait()
 
 
 def ssh_command(url: str) -> list[str]:
