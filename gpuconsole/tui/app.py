@@ -200,6 +200,12 @@ class ConsoleApp(App[None]):
             self.ringing.add(container.id)
             self.notify(f"The bell rings when {container.name} ends.", markup=False, timeout=3)
 
+    def launched(self, container_id: str) -> None:
+        """A container was launched from here: the list shows it under the cursor."""
+        for screen in self.screen_stack:
+            if isinstance(screen, MainScreen):
+                screen.show_container(container_id)
+
     def action_redraw(self) -> None:
         """Draw everything again, as after another program wrote over the screen."""
         self.refresh(layout=True)

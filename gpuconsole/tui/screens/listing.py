@@ -54,6 +54,8 @@ class Listing:
         self._sorted_by = next(iter(self._keys), None)
         self._reversed = False
         self._things: dict[str, Any] = {}
+        self.wanted: str | None = None
+        """Key that the cursor goes to as soon as it is there."""
 
     def _all(self) -> list[Any] | None:
         """Everything there is; None when it is not known."""
@@ -86,6 +88,8 @@ class Listing:
         self._things = {row.key: thing for row, thing in zip(rows, wanted, strict=True)}
         self.grid.sorted_by = self._sorted_by
         self.grid.show(tuple(rows))
+        if self.wanted in self._things:
+            self.grid.cursor, self.wanted = self.wanted, None
         self.grid.display = self._screen.tab == self.name and bool(rows)
 
     def _row(self, thing: Any, now: float) -> Row:

@@ -144,6 +144,11 @@ class MainScreen(Doing, Screen[None]):
         """Other rows."""
         self._draw()
 
+    def show_container(self, container_id: str) -> None:
+        """Take the cursor to a container, now or as soon as it is listed."""
+        self.tab = "containers"
+        self.lists["containers"].wanted = container_id
+
     def action_show_tab(self, name: str) -> None:
         """Show a list."""
         self.tab = name
