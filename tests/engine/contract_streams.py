@@ -34,8 +34,8 @@ def hostile_output_can_be_made_harmless(ground: Ground) -> None:
     for word, tty in (("hostile", False), ("hostile-tty", True)):
         identity = ground.finished(word, "printf", HOSTILE, tty=tty)
         raw = logged(ground, identity)["stdout"]
-        # Docker's log files hold text, so invalid bytes have become U+FFFD in them.
-        assert raw == SENT.decode(errors="replace").encode()
+        # Docker's log files hold text, so invalid bytes have become U+FFFD in them; Podman's hold bytes.
+        assert raw in (SENT, SENT.decode(errors="replace").encode())
         text = plain(raw)
         assert "[red]" in text
         assert text.endswith("done")
@@ -197,7 +197,7 @@ def events_tell_a_life(ground: Ground) -> None:
         ground.engine.remove(identity)
         until(lambda: "destroy" in actions() or "remove" in actions(), what="the last event")
         stream.close()
-    assert actions()[:2] == ["create", "start"]
+    assert [action for action in actions() if action in ("create", "start")] == ["create", "start"]
     end = next(event for event in seen if event.id == identity and event.action in ("die", "died"))
     assert end.exit_code == 5
     assert end.name == ground.name("events")
@@ -253,5 +253,9 @@ def closing_ends_every_stream_and_refuses_more(ground: Ground) -> None:
     for thread in readers:
         thread.join(PATIENCE_S)
         assert not thread.is_alive()
-    with pytest.raises(EngineUnavailable):
-        ground.engine.containers()
+    for attempt in (ground.engine.containers, ground.engine.events, ground.engine.ping):
+        with pytest.raises(EngineUnavailable, match="closed"):
+            attempt()
+    for call in (ground.engine.usage, ground.engine.logs, ground.engine.wait):
+        with pytest.raises(EngineUnavailable, match="closed"):
+            call(identity)

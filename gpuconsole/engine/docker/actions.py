@@ -5,9 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 
-from gpuconsole.core.errors import Conflict, EngineRefused, EngineUnavailable, TimedOut
+from gpuconsole.core.errors import Conflict, EngineRefused, TimedOut
 from gpuconsole.engine.docker.connection import Connection
-from gpuconsole.engine.docker.exchange import ExchangeClosed
 
 _START_TIMEOUT_S = 120.0
 """The first GPU container after a boot waits for the driver to come up."""
@@ -65,8 +64,6 @@ def wait(connection: Connection, container_id: str, *, timeout_s: float | None) 
     exchange = connection.exchange("POST", f"/containers/{container_id}/wait", answer_timeout_s=timeout_s)
     try:
         raw = exchange.whole(timeout_s=timeout_s)
-    except ExchangeClosed as error:
-        raise EngineUnavailable("The connection to the engine was closed.", hint="Start again.") from error
     except TimedOut as error:
         raise TimedOut(
             f"Container {container_id[:12]} had not ended after {timeout_s:.0f} s.", hint="It goes on running."

@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 
 from docker import APIClient
 
-from gpuconsole.core.errors import ConsoleError, EngineRefused, EngineUnavailable
+from gpuconsole.core.errors import ConsoleError, EngineRefused
 from gpuconsole.core.text import plain_line
 from gpuconsole.engine.docker.dial import CONNECT_TIMEOUT_S
-from gpuconsole.engine.docker.exchange import Exchange
+from gpuconsole.engine.docker.exchange import Exchange, ExchangeClosed
 from gpuconsole.engine.docker.refusals import refusal
 from gpuconsole.engine.docker.transport import EngineAdapter, client_for, translated
 from gpuconsole.engine.docker.unreachable import ConnectionLost, no_engine
@@ -113,7 +113,7 @@ class Connection:
             timeout_s: How long it may take, when not the ordinary time.
         """
         if self._closed:
-            raise EngineUnavailable("The connection to the engine was closed.", hint="Start again.")
+            raise ExchangeClosed
         client = self._client()
         limit_s = timeout_s or self.timeout_s
         client.timeout = math.ceil(limit_s)
@@ -139,7 +139,11 @@ class Connection:
         answer_timeout_s: float | None = CONNECT_TIMEOUT_S,
         refused: Callable[[int, str], ConsoleError] = refusal,
     ) -> Exchange:
-        """A request of its own at ``path`` of the agreed version, not yet sent; closed with the connection."""
+        """A request of its own at ``path`` of the agreed version, not yet sent; closed with the connection.
+
+        Raises:
+            ExchangeClosed: The connection was closed.
+        """
         exchange = Exchange(
             self.endpoint,
             method,
@@ -152,10 +156,9 @@ class Connection:
             refused=refused,
         )
         with self._lock:
+            if self._closed:
+                raise ExchangeClosed
             self._exchanges.add(exchange)
-            closed = self._closed
-        if closed:
-            exchange.close()
         return exchange
 
     def at_least(self, version: str) -> bool:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 
 from gpuconsole.engine.docker.answers import Answer, line, part, whole
 from gpuconsole.engine.docker.connection import Connection
+from gpuconsole.engine.docker.dial import CONNECT_TIMEOUT_S
+from gpuconsole.engine.docker.info import is_podman
 from gpuconsole.engine.docker.streams import EngineStream, json_objects
 from gpuconsole.engine.model import EngineEvent
 
@@ -15,6 +18,10 @@ _KINDS = ("container", "image")
 
 def events(connection: Connection, *, since: float | None) -> EngineStream[EngineEvent]:
     """Events from now on, or from ``since``; nothing that happens after the return is missed."""
+    # Podman answers with the first event only, so it cannot be waited for; it is told from when it is meant.
+    podman = is_podman(connection.version.answer)
+    if podman and since is None:
+        since = time.time()
     exchange = connection.exchange(
         "GET",
         "/events",
@@ -22,8 +29,10 @@ def events(connection: Connection, *, since: float | None) -> EngineStream[Engin
             "filters": json.dumps({"type": list(_KINDS)}),
             "since": None if since is None else f"{since:.9f}",
         },
+        answer_timeout_s=None if podman else CONNECT_TIMEOUT_S,
     )
-    exchange.open()
+    if not podman:
+        exchange.open()
     return EngineStream(exchange, _decode)
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from gpuconsole.core.errors import ConsoleError
+from gpuconsole.core.errors import ConsoleError, EngineUnavailable
 from gpuconsole.engine.docker.dial import CONNECT_TIMEOUT_S, dial
 from gpuconsole.engine.docker.refusals import refusal
 from gpuconsole.engine.docker.transport import USER_AGENT
@@ -28,8 +28,11 @@ _CHUNK = 65536
 _LONGEST_REFUSAL = 1 << 20
 
 
-class ExchangeClosed(Exception):
-    """It was closed on our side; never leaves this package."""
+class ExchangeClosed(EngineUnavailable):
+    """It was closed on our side."""
+
+    def __init__(self) -> None:
+        super().__init__("The connection to the engine was closed.", hint="Start again.")
 
 
 class Exchange:

@@ -10,7 +10,7 @@ from typing import Any
 
 from gpuconsole.core.errors import ConsoleError
 from gpuconsole.engine.docker.connection import Connection
-from gpuconsole.engine.docker.exchange import Exchange, ExchangeClosed
+from gpuconsole.engine.docker.exchange import Exchange
 from gpuconsole.engine.docker.streams import EngineStream, raw_output, separated_output
 
 _BOOKKEEPING_S = 5.0
@@ -97,7 +97,7 @@ class DockerExec:
         try:
             while (data := self._input.get()) is not None:
                 self._exchange.write(data)
-        except (ConsoleError, ExchangeClosed):
+        except ConsoleError:
             # It ended without reading on, which its output and exit code tell.
             return
         self._exchange.end_writing()

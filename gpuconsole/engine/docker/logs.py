@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from gpuconsole.engine.docker.connection import Connection
+from gpuconsole.engine.docker.dial import CONNECT_TIMEOUT_S
+from gpuconsole.engine.docker.info import is_podman
 from gpuconsole.engine.docker.streams import EngineStream, raw_output, separated_output
 
 
@@ -21,6 +23,8 @@ def logs(
         NotFound: There is no such container.
     """
     answer = connection.ask(lambda client: client.inspect_container(container_id))
+    # Podman answers with the first output only, so it cannot be waited for.
+    podman = is_podman(connection.version.answer)
     exchange = connection.exchange(
         "GET",
         f"/containers/{answer['Id']}/logs",
@@ -32,6 +36,8 @@ def logs(
             "tail": "all" if tail is None else max(0, tail),
             "since": None if since is None else f"{max(0.0, since):.9f}",
         },
+        answer_timeout_s=None if podman else CONNECT_TIMEOUT_S,
     )
-    exchange.open()
+    if not podman:
+        exchange.open()
     return EngineStream(exchange, raw_output if answer["Config"]["Tty"] else separated_output)

@@ -64,7 +64,7 @@ PLACE_RULES = (
         "Choose another name, or remove that container: gpuconsole rm {1}.",
     ),
     rule(
-        r"bind source path does not exist: ([^;]+)",
+        r"bind source path does not exist: ([^;]+)|statfs ([^:;]+): no such file or directory",
         NotFound,
         "The folder to mount, {1}, does not exist on the engine's machine.",
         "Create it, or correct the path.",
@@ -111,6 +111,12 @@ OBJECT_RULES = (
     rule(r"network (\S+) not found", NotFound, "There is no network {1}.", "'docker network ls' lists them."),
     rule(r"no such exec", NotFound, "The process in the container is gone.", "The container was probably restarted."),
     rule(
+        r"container-init binary not found",
+        NotFound,
+        "The engine's machine has no init program for containers.",
+        "Install catatonit there, or leave the init out.",
+    ),
+    rule(
         r"(?:exec: \"|stat )/sbin/docker-init\"?: no such file or directory",
         Conflict,
         "The engine's init cannot be started in the container: a mount hides /sbin.",
@@ -144,9 +150,9 @@ OBJECT_RULES = (
 )
 STATE_RULES = (
     rule(
-        r"invalid container name \((.*?)\)",
+        r"invalid container name(?: \((.*?)\))?|names must match",
         UsageError,
-        "{1} is no name for a container.",
+        "The text{ 1} is no name for a container.",
         "Use at least two letters, digits, dots, dashes or underlines, beginning with a letter or digit.",
     ),
     rule(r"is not running|is stopped|can only .* running", Conflict, "The container is not running.", "Start it."),

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Sequence
 
 from gpuconsole.core.errors import Conflict, ConsoleError, NotFound
 from gpuconsole.engine.docker.answers import Answer, limit, part, whole
 from gpuconsole.engine.docker.connection import Connection
+from gpuconsole.engine.docker.streams import json_objects
 from gpuconsole.engine.model import Usage
 
+_INTERVAL_S = 1.0
 _SLACK_S = 5.0
 _AT_ONCE = 32
 
@@ -20,10 +23,25 @@ def usage_now(connection: Connection, container_id: str) -> Usage:
     Raises:
         NotFound: There is no such container.
     """
-    sample = connection.tell(
-        lambda client: client.stats(container_id, stream=False), timeout_s=connection.timeout_s + _SLACK_S
+    sample = _sample(connection, container_id)
+    usage = usage_of(sample, part(sample, "precpu_stats"))
+    if usage.cpu_pct is None and usage.memory_bytes is not None:
+        # Podman sends one sample without another to compare it with.
+        time.sleep(_INTERVAL_S)
+        usage = usage_of(_sample(connection, container_id), part(sample, "cpu_stats"))
+    return usage
+
+
+def _sample(connection: Connection, container_id: str) -> Answer:
+    limit_s = connection.timeout_s + _SLACK_S
+    exchange = connection.exchange(
+        "GET", f"/containers/{container_id}/stats", query={"stream": "false"}, answer_timeout_s=limit_s
     )
-    return usage_of(sample, part(sample, "precpu_stats"))
+    try:
+        # Podman answers nothing at all for a container that does not run.
+        return next(json_objects([exchange.whole(timeout_s=limit_s)]), {})
+    except NotFound as error:
+        raise NotFound(f"There is no container {container_id}.", hint="'gpuconsole ps' lists the names.") from error
 
 
 def usages_now(connection: Connection, container_ids: Sequence[str]) -> dict[str, Usage]:

@@ -28,10 +28,7 @@ INTERPRETERS = (
     "/root/miniconda3/bin/python",
     "/usr/bin/python3",
 )
-LOOK = (
-    "import sys, importlib.util as u; "
-    "sys.exit(9 if sys.version_info < (3, 8) else 0 if u.find_spec('torch') else 8)"
-)
+LOOK = "import sys, importlib.util as u; sys.exit(9 if sys.version_info < (3, 8) else 0 if u.find_spec('torch') else 8)"
 
 
 def tell(**facts):

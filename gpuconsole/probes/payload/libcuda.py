@@ -72,8 +72,13 @@ def ask_apart(archive: str, *, without: tuple[str, ...] = (), timeout_s: float =
     environment = {name: value for name, value in os.environ.items() if name not in without}
     try:
         done = subprocess.run(
-            [sys.executable, "-S", archive, "driver"], env=environment, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=timeout_s, check=False,
+            [sys.executable, "-S", archive, "driver"],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=timeout_s,
+            check=False,
         )
         answer = json.loads(done.stdout.decode("utf-8", "replace"))
     except (OSError, ValueError, subprocess.TimeoutExpired):

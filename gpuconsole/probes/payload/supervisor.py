@@ -57,17 +57,28 @@ class Supervisor:
         try:
             self._listen()
             self._out.emit(
-                "hello", schema=SCHEMA, suite=SUITE, mode="check", plan=self._pending,
-                budget_s=self._config["deadline_s"], pid=os.getpid(), pgid=os.getpgrp(), folder=self._folder,
-                python=sys.executable, python_version=sys.version.split()[0],
+                "hello",
+                schema=SCHEMA,
+                suite=SUITE,
+                mode="check",
+                plan=self._pending,
+                budget_s=self._config["deadline_s"],
+                pid=os.getpid(),
+                pgid=os.getpgrp(),
+                folder=self._folder,
+                python=sys.executable,
+                python_version=sys.version.split()[0],
             )
             while self._pending and not self._stopping:
                 self._run_worker()
             self._notes.close()
             self._remove_folder()
             self._out.emit(
-                "bye", status=self._stopping or "ok", elapsed_s=round(time.monotonic() - self._begun, 3),
-                ran=len(self._statuses), left=len(self._pending),
+                "bye",
+                status=self._stopping or "ok",
+                elapsed_s=round(time.monotonic() - self._begun, 3),
+                ran=len(self._statuses),
+                left=len(self._pending),
             )
         except OSError:
             # Nobody reads our records any more, or the container takes no more processes: end quietly either way,
@@ -102,14 +113,18 @@ class Supervisor:
         """Start a worker for what is pending and follow it to its end."""
         restarted = bool(self._statuses)
         told = dict(
-            self._config, checks=self._pending, statuses=self._statuses, torch_imported=self._torch_imported,
+            self._config,
+            checks=self._pending,
+            statuses=self._statuses,
+            torch_imported=self._torch_imported,
         )
         try:
             child = self._child = Child(told, self._folder)
         except OSError as error:
             self._stopping = "broken"
             self._settle(
-                FAIL, "no process can be started: {}".format(error.strerror or error),
+                FAIL,
+                "no process can be started: {}".format(error.strerror or error),
                 "Raise the container's limit of processes: --pids-limit.",
             )
             return
@@ -197,7 +212,10 @@ class Supervisor:
             self._tell_progress(str(record.get("text", "")))
         elif kind == "check" and record.get("id") == current:
             self._settle(
-                str(record.get("status")), str(record.get("why", "")), str(record.get("fix", "")), record.get("value"),
+                str(record.get("status")),
+                str(record.get("why", "")),
+                str(record.get("fix", "")),
+                record.get("value"),
             )
 
     def _start_clock(self, extra_s: float) -> None:
@@ -214,7 +232,8 @@ class Supervisor:
             self._stopping = "timeout"
             allowed = float(self._config["deadline_s"])
             self._settle(
-                FAIL, "{} still ran when the {:g} s for the whole check were over".format(check.process, allowed),
+                FAIL,
+                "{} still ran when the {:g} s for the whole check were over".format(check.process, allowed),
                 "Give it more time, or look at the container: something in it is stuck.",
             )
             return True
@@ -230,8 +249,14 @@ class Supervisor:
         self._statuses[slug] = status
         seconds = round(time.monotonic() - self._check_begun, 3)
         self._out.emit(
-            "check", id=slug, code=BY_SLUG[slug].code, status=status, value=value if isinstance(value, dict) else {},
-            why=why, fix="" if status == OK else fix, s=seconds,
+            "check",
+            id=slug,
+            code=BY_SLUG[slug].code,
+            status=status,
+            value=value if isinstance(value, dict) else {},
+            why=why,
+            fix="" if status == OK else fix,
+            s=seconds,
         )
         if self._pending:
             self._start_clock(0.0)
@@ -240,7 +265,11 @@ class Supervisor:
 
     def _tell_progress(self, text: str) -> None:
         self._out.emit(
-            "progress", id=self._pending[0], step=self._total - len(self._pending) + 1, of=self._total, text=text,
+            "progress",
+            id=self._pending[0],
+            step=self._total - len(self._pending) + 1,
+            of=self._total,
+            text=text,
             elapsed_s=round(time.monotonic() - self._begun, 1),
         )
 

@@ -42,7 +42,12 @@ def work(config: dict[str, Any]) -> int:
             _without_container(outcome)
         context.statuses[slug] = outcome.status
         out.emit(
-            "check", id=slug, status=outcome.status, why=outcome.why, fix=outcome.fix, value=outcome.value,
+            "check",
+            id=slug,
+            status=outcome.status,
+            why=outcome.why,
+            fix=outcome.fix,
+            value=outcome.value,
             s=round(time.monotonic() - begun, 3),
         )
     sys.stdout.flush()

@@ -36,6 +36,15 @@ _SETTLE_S = 0.3
 """After so much silence what was typed is weighed."""
 
 
+class Tick(Checkbox):
+    """A checkbox whose sign, not its colour alone, says whether it is set."""
+
+    @property
+    def BUTTON_INNER(self) -> str:  # type: ignore[override]  # Textual's name for the sign
+        """The sign."""
+        return "X" if self.value else " "
+
+
 class LaunchScreen(Screen[None]):
     """Asks what to launch, launches it, and joins it.
 
@@ -104,15 +113,15 @@ class LaunchScreen(Screen[None]):
                         suggester = SuggestFromList([tag for view in images for tag in view.image.tags])
                     yield Input(
                         start.get(field.key, ""),
-                        id=field.key,
+                        id=f"field-{field.key}",
                         placeholder=field.hint,
                         compact=True,
                         suggester=suggester,
                     )
                     yield Lines(id=f"problem-{field.key}", classes="problem")
             with Horizontal(classes="field"):
-                yield Checkbox("remove it when it ends", id="remove", compact=True)
-                yield Checkbox("join its terminal", True, id="join", compact=True)
+                yield Tick("remove it when it ends", id="remove", compact=True)
+                yield Tick("join its terminal", True, id="join", compact=True)
                 yield Button("Launch", id="launch", compact=True)
         yield Lines(id="gpus")
         yield Lines(id="line")
@@ -125,7 +134,7 @@ class LaunchScreen(Screen[None]):
         for field in launchform.FIELDS:
             self.query_one(f"#label-{field.key}", Lines).show([(Cell(f" {field.label}", "dim"),)])
         self.watch(self.app, "host_view", self._show_gpus)
-        image = self.query_one("#image", Input)
+        image = self.query_one("#field-image", Input)
         (self.query_one("#launch", Button) if image.value else image).focus()
         self._weigh()
 
@@ -146,7 +155,7 @@ class LaunchScreen(Screen[None]):
         from gpuconsole.launch.fields import Surroundings
         from gpuconsole.launch.options import read_options
 
-        typed = {field.key: self.query_one(f"#{field.key}", Input).value for field in launchform.FIELDS}
+        typed = {field.key: self.query_one(f"#field-{field.key}", Input).value for field in launchform.FIELDS}
         options, problems = launchform.options_of(typed, auto_remove=self.query_one("#remove", Checkbox).value)
         try:
             local = self.app.engine_info is None or self.app.engine_info.local

@@ -185,7 +185,8 @@ class MainScreen(Doing, Screen[None]):
             self.words = event.value
 
     @on(Input.Submitted, "#filter")
-    def _keep_filter(self) -> None:
+    def _keep_filter(self, event: Input.Submitted) -> None:
+        self.words = event.value  # it can come before the change it follows
         self.query_one("#filter", Input).display = False
         self.grid.focus()
 

@@ -107,7 +107,8 @@ def _nothing_given(facts: dict[str, Any]) -> Outcome | None:
         visible = facts["nvidia_visible_devices"]
         if visible is not None and visible.strip().lower() in ("", "void", "none"):
             return Outcome(
-                FAIL, "no GPU is in the container: NVIDIA_VISIBLE_DEVICES is {!r}".format(visible),
+                FAIL,
+                "no GPU is in the container: NVIDIA_VISIBLE_DEVICES is {!r}".format(visible),
                 "Leave that variable out: GPUs are chosen at launch.",
             )
         return Outcome(FAIL, "no GPU is in the container, although it was given some", _RELAUNCH)
@@ -120,7 +121,8 @@ def _taken_away(facts: dict[str, Any]) -> Outcome | None:
     if not facts["closed_nodes"]:
         return None
     return Outcome(
-        FAIL, "the container has lost the right to use {}".format(", ".join(facts["closed_nodes"])),
+        FAIL,
+        "the container has lost the right to use {}".format(", ".join(facts["closed_nodes"])),
         "Restart the container; it happens when the host reloads its services (systemctl daemon-reload).",
     )
 
@@ -134,7 +136,8 @@ def _hidden(facts: dict[str, Any]) -> Outcome | None:
     if not unhidden and not (hides_all and unhidden is None):
         return None
     return Outcome(
-        FAIL, "CUDA_VISIBLE_DEVICES is {!r} and hides every GPU".format(hidden[:80]),
+        FAIL,
+        "CUDA_VISIBLE_DEVICES is {!r} and hides every GPU".format(hidden[:80]),
         "Unset it in the container: GPUs are chosen at launch, and count from 0 inside.",
     )
 
@@ -145,13 +148,15 @@ def _no_library(facts: dict[str, Any]) -> Outcome | None:
     capabilities = facts["capabilities"]
     if capabilities and "compute" not in capabilities and "all" not in capabilities:
         return Outcome(
-            FAIL, "the driver's libcuda.so.1 is not in the container: NVIDIA_DRIVER_CAPABILITIES is {!r}".format(
+            FAIL,
+            "the driver's libcuda.so.1 is not in the container: NVIDIA_DRIVER_CAPABILITIES is {!r}".format(
                 capabilities
             ),
             "Add compute to it: NVIDIA_DRIVER_CAPABILITIES=compute,utility.",
         )
     return Outcome(
-        FAIL, "the driver's libcuda.so.1 is not in the container",
+        FAIL,
+        "the driver's libcuda.so.1 is not in the container",
         "Give GPUs through the NVIDIA Container Toolkit or CDI (gpuconsole launch does), not by device nodes alone.",
     )
 
@@ -159,7 +164,9 @@ def _no_library(facts: dict[str, Any]) -> Outcome | None:
 def _by_code(facts: dict[str, Any]) -> Outcome | None:
     if facts["hung"]:
         return Outcome(
-            FAIL, "the CUDA driver does not answer", "Look at gpuconsole doctor; the host may have to be restarted.",
+            FAIL,
+            "the CUDA driver does not answer",
+            "Look at gpuconsole doctor; the host may have to be restarted.",
         )
     code = facts["init"]
     if code in (None, 0):
@@ -199,7 +206,8 @@ def _too_old(facts: dict[str, Any]) -> Outcome | None:
         return None
     offers = "" if driver is None else " (it offers CUDA {}.{})".format(driver // 1000, driver % 1000 // 10)
     return Outcome(
-        FAIL, "the driver of the host is too old for a CUDA {} build{}".format(built, offers),
+        FAIL,
+        "the driver of the host is too old for a CUDA {} build{}".format(built, offers),
         "Update the driver of the host, or take an image of an older CUDA.",
     )
 

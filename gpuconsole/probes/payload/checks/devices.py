@@ -29,9 +29,7 @@ def _uuids(asked: list[Asked] | None) -> list[str] | None:
     return None if asked is None else [one.uuid for one in asked]
 
 
-def compare(
-    seen: list[Any], asked: list[Asked] | None, asked_count: int | None, visible: str | None
-) -> Outcome:
+def compare(seen: list[Any], asked: list[Asked] | None, asked_count: int | None, visible: str | None) -> Outcome:
     """The outcome for the UUIDs CUDA shows (None where it does not tell) and the GPUs given."""
     count = len(seen)
     if asked_count is None:
@@ -47,13 +45,15 @@ def compare(
         why = "given {}, torch sees {}: {} missing".format(count_of(asked_count, "GPU"), count, which)
         if visible is not None:
             return Outcome(
-                FAIL, why + ", CUDA_VISIBLE_DEVICES is {!r}".format(visible[:80]),
+                FAIL,
+                why + ", CUDA_VISIBLE_DEVICES is {!r}".format(visible[:80]),
                 "Unset CUDA_VISIBLE_DEVICES in the container: GPUs are chosen at launch.",
             )
         return Outcome(FAIL, why, _RESTART)
     if strange or count > asked_count:
         return Outcome(
-            WARN, "given {}, torch sees {}: it can reach GPUs that are not its own".format(
+            WARN,
+            "given {}, torch sees {}: it can reach GPUs that are not its own".format(
                 count_of(asked_count, "GPU"), count
             ),
             "Launch it without --privileged and with the GPUs it shall have.",

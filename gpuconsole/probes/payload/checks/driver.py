@@ -61,12 +61,14 @@ def judge(*, module: str | None, offers: int | None, built: str, path: Any) -> O
             fix = "Update the driver of the host to {} or newer.".format(lowest)
             return Outcome(WARN, what + ", by forward compatibility", fix)
         return Outcome(
-            FAIL, what + ", which needs driver {} or newer".format(lowest),
+            FAIL,
+            what + ", which needs driver {} or newer".format(lowest),
             "Update the driver of the host, or take an image of an older CUDA.",
         )
     if offers is not None and offers // 1000 < major and not compat:
         return Outcome(
-            FAIL, what + ", which is too new for it",
+            FAIL,
+            what + ", which is too new for it",
             "Update the driver of the host, or take an image of an older CUDA.",
         )
     if compat:

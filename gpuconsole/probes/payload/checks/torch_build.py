@@ -30,8 +30,12 @@ def run(context: Context) -> Outcome:
     for warning in caught:
         sys.stderr.write("{}\n".format(first_line(warning.message)))
     value = {
-        "version": facts["torch"], "cuda": facts["torch_cuda"], "cudnn": facts["cudnn"], "path": facts["torch_path"],
-        "hip": getattr(torch.version, "hip", None), "import_s": round(seconds, 2),
+        "version": facts["torch"],
+        "cuda": facts["torch_cuda"],
+        "cudnn": facts["cudnn"],
+        "path": facts["torch_path"],
+        "hip": getattr(torch.version, "hip", None),
+        "import_s": round(seconds, 2),
     }
     return judge(value, context.asked_count)
 
@@ -46,8 +50,10 @@ def judge(value: dict[str, object], asked: int | None) -> Outcome:
     what = "torch {}, {}, imported in {:.1f} s".format(version, build, seconds)
     if value["cuda"] is None and asked:
         return Outcome(
-            FAIL, "torch {} is a {}: it cannot use the {} given".format(version, build, count_of(asked, "GPU")),
-            "Take an image with a CUDA build of torch; if this one had it, a later pip install replaced it.", value,
+            FAIL,
+            "torch {} is a {}: it cannot use the {} given".format(version, build, count_of(asked, "GPU")),
+            "Take an image with a CUDA build of torch; if this one had it, a later pip install replaced it.",
+            value,
         )
     if _version(version) < _OLDEST:
         return Outcome(WARN, what + ", older than 1.13", "Take a newer image: this one is not known to us.", value)
@@ -66,21 +72,29 @@ def _not_imported(error: Exception) -> Outcome:
     value = {"error": type(error).__name__, "python": sys.executable}
     if isinstance(error, ModuleNotFoundError) and (error.name or "").split(".")[0] == "torch":
         return Outcome(
-            FAIL, "there is no torch for {}".format(sys.executable),
-            "Take an image with PyTorch, or install it inside: pip install torch.", value,
+            FAIL,
+            "there is no torch for {}".format(sys.executable),
+            "Take an image with PyTorch, or install it inside: pip install torch.",
+            value,
         )
     missing = re.search(r"(lib[\w.+-]+\.so[\w.]*): cannot open", text)
     if missing and missing.group(1).startswith("libcuda.so"):
         return Outcome(
-            FAIL, "torch cannot be imported without a driver: {}".format(text),
-            "Launch the container with a GPU: --gpus 1.", value,
+            FAIL,
+            "torch cannot be imported without a driver: {}".format(text),
+            "Launch the container with a GPU: --gpus 1.",
+            value,
         )
     if missing:
         return Outcome(
-            FAIL, "torch cannot be imported: it finds no {}".format(missing.group(1)),
-            "Install the torch that fits the image's CUDA, or undo the last pip install.", value,
+            FAIL,
+            "torch cannot be imported: it finds no {}".format(missing.group(1)),
+            "Install the torch that fits the image's CUDA, or undo the last pip install.",
+            value,
         )
     return Outcome(
-        FAIL, "torch cannot be imported: {}: {}".format(type(error).__name__, text),
-        "Go back to the image as it was published: a later install broke it.", value,
+        FAIL,
+        "torch cannot be imported: {}: {}".format(type(error).__name__, text),
+        "Go back to the image as it was published: a later install broke it.",
+        value,
     )
