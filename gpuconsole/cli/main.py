@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -69,6 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code; failures are told on stderr, without a traceback."""
     from gpuconsole.cli.output import failure, talk
 
+    _open_streams()
     argv = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in argv[: _command_position(argv)] or bool(os.environ.get("GPUCONSOLE_DEBUG"))
     try:
@@ -92,12 +94,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (BrokenPipeError, SystemExit) as end:
         return _reader_left(end)
     except Exception as error:
-        if debug:
-            raise
-        talk(f"gpuconsole: something went wrong inside gpuconsole itself ({type(error).__name__}: {error}).")
-        talk("  → Run it again with --debug before the command, and report what it shows.")
-        return int(ExitCode.INTERNAL)
+        return _unforeseen(error, debug=debug)
     return int(result) if isinstance(result, int) else int(ExitCode.OK)
+
+
+def _unforeseen(error: Exception, *, debug: bool) -> int:
+    """A fault of our own, or an output that cannot be written; never a traceback unless it was asked for."""
+    import traceback
+
+    from gpuconsole.cli.output import talk
+    from gpuconsole.core.text import plain_line
+
+    if debug:
+        traceback.print_exception(error)
+    words = plain_line(f"{type(error).__name__}: {error}")
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EBADF):
+        talk(f"gpuconsole: the output could not be written ({words}); what was begun goes on.")
+        talk("  → Make room where it is written; 'gpuconsole ps' shows what runs.")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the rest would fail again at exit
+        return int(ExitCode.BAD_FILE)
+    talk(f"gpuconsole: something went wrong inside gpuconsole itself ({words}).")
+    talk("  → Run it again with --debug before the command, and report what it shows.")
+    return int(ExitCode.INTERNAL)
+
+
+def _open_streams() -> None:
+    """Give us streams that can be written, whatever we were started with: closed ones, or narrow encodings."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115  # stays open as long as the program
+        elif hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
 
 
 def _reader_left(end: BaseException) -> int:

@@ -87,6 +87,8 @@ def normalised(address: str, source: str, default_socket: str = DEFAULT_SOCKET) 
         UsageError: It cannot be understood, or names a kind of connection that this program does not speak.
     """
     address = address.strip()
+    if plain_line(address) != address:
+        raise _bad_address(plain_line(address), source)
     scheme, separator, rest = address.partition("://")
     if not separator:
         scheme, rest = "tcp", address

@@ -46,7 +46,7 @@ class UsageReader:
         return found
 
     def _one(self, container_id: str, pid: int) -> Usage | None:
-        groups = _groups(_text(self._root / f"proc/{pid}/cgroup"))
+        groups = _groups(_text(self._root / f"proc/{pid}/cgroup"), container_id)
         unified = groups.get("")
         mount = self._root / "sys/fs/cgroup"
         if unified is not None and (mount / "cgroup.controllers").exists():
@@ -98,16 +98,25 @@ class UsageReader:
         return Usage(cpu_pct=share, memory_bytes=memory, memory_limit_bytes=limit, pids=pids)
 
 
-def _groups(text: str) -> dict[str, str]:
-    """Controller → path of ``/proc/<pid>/cgroup``; version 2 under the empty name."""
+def _groups(text: str, container_id: str) -> dict[str, str]:
+    """Controller → the container's own group in ``/proc/<pid>/cgroup``; version 2 under the empty name.
+
+    An init inside may have moved its main process into a group below: the container's is the one named by its id.
+    """
     groups = {}
     for line in text.splitlines():
         _, separator, rest = line.partition(":")
         controllers, separator, path = rest.partition(":")
         if separator and ".." not in Path(path).parts:
             for controller in controllers.split(","):
-                groups[controller] = path.lstrip("/")
+                groups[controller] = _down_to(path.lstrip("/"), container_id)
     return groups
+
+
+def _down_to(path: str, container_id: str) -> str:
+    parts = path.split("/")
+    named = [place for place, part in enumerate(parts) if container_id in part]
+    return "/".join(parts[: named[0] + 1]) if named else path
 
 
 def _text(path: Path) -> str:

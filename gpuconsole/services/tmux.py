@@ -18,10 +18,10 @@ from gpuconsole.core.text import plain_line
 _TIMEOUT_S = 5
 _MARK = "@gpuconsole"
 _CARRIED = re.compile(
-    r"^(?:DOCKER_.*|GPUCONSOLE_.*|XDG_.*_HOME|XDG_RUNTIME_DIR|HOME|PATH|PYTHONPATH|SSH_AUTH_SOCK|SSH_CONNECTION"
+    r"^(?:DOCKER_(?:HOST|CONTEXT|CONFIG|TLS|TLS_VERIFY|CERT_PATH)|GPUCONSOLE_.*|XDG_.*_HOME|XDG_RUNTIME_DIR|HOME|PATH|PYTHONPATH|SSH_AUTH_SOCK|SSH_CONNECTION"
     r"|LANG|LC_.*|NO_COLOR|COLORTERM)$"
 )
-_UNSET_IF_ABSENT = ("DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH")
+_UNSET_IF_ABSENT = tuple(f"DOCKER_{name}" for name in ("HOST", "CONTEXT", "CONFIG", "TLS", "TLS_VERIFY", "CERT_PATH"))
 
 
 def inside(environment: Mapping[str, str] | None = None) -> bool:
@@ -39,7 +39,7 @@ def our_command(arguments: Sequence[str], *, environment: Mapping[str, str] | No
     env = os.environ if environment is None else environment
     absent = [part for name in _UNSET_IF_ABSENT if name not in env for part in ("-u", name)]
     carried = [f"{name}={value}" for name, value in sorted(env.items()) if _CARRIED.match(name)]
-    return ["env", *absent, *carried, sys.executable, "-m", "gpuconsole", *arguments]
+    return ["env", *absent, *carried, sys.executable, "-P", "-m", "gpuconsole", *arguments]
 
 
 def show_window(name: str, command: Sequence[str], *, mark: str) -> bool:

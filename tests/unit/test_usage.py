@@ -62,6 +62,13 @@ def test_cpu_is_unknown_at_the_first_look_and_a_share_of_the_time_after(
     assert reader.read({ID: 42})[ID].cpu_pct is None  # restarted in between: no negative share
 
 
+def test_a_main_process_in_a_group_below_stands_for_the_whole_container(tmp_path: Path) -> None:
+    version2(tmp_path)
+    put(tmp_path, "proc/42/cgroup", f"0::/system.slice/docker-{ID}.scope/init.scope\n")
+    put(tmp_path, f"sys/fs/cgroup/system.slice/docker-{ID}.scope/init.scope/memory.current", "5\n")
+    assert UsageReader(tmp_path).read({ID: 42})[ID].memory_bytes == 200 * 2**20
+
+
 def test_what_cannot_be_read_is_left_out(tmp_path: Path) -> None:
     version2(tmp_path)
     put(tmp_path, "proc/43/cgroup", "garbage\n0::/../../etc\n")

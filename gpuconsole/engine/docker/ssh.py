@@ -69,7 +69,10 @@ class SshConnection(socket.socket):
             self._program.wait(timeout=1)
         except subprocess.TimeoutExpired:
             return ""
-        return plain(os.pread(self._said.fileno(), 8192, 0)).strip()
+        try:
+            return plain(os.pread(self._said.fileno(), 8192, 0)).strip()
+        except (OSError, ValueError):  # closed by the reader that ended it
+            return ""
 
     def _real_close(self) -> None:  # the hook of the socket class for its subclasses: the last reader has gone
         super()._real_close()  # type: ignore[misc]

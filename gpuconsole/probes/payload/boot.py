@@ -8,12 +8,16 @@ supervisor, in the same process, with the same standard input.
 It must run on any Python: what is found first may be Python 2, and a newer one beside it.
 """
 
-import hashlib
-import json
-import os
-import subprocess
 import sys
-import tempfile
+
+# ``-c`` looks for modules in the working folder first: a ``random.py`` of the user's there is not Python's.
+sys.path[:] = [folder for folder in sys.path if folder not in ("", ".")]
+
+import hashlib  # noqa: E402
+import json  # noqa: E402
+import os  # noqa: E402
+import subprocess  # noqa: E402
+import tempfile  # noqa: E402
 
 LOWEST = (3, 8)
 PLACES = ("/tmp", "/dev/shm")  # noqa: S108
@@ -28,7 +32,10 @@ INTERPRETERS = (
     "/root/miniconda3/bin/python",
     "/usr/bin/python3",
 )
-LOOK = "import sys, importlib.util as u; sys.exit(9 if sys.version_info < (3, 8) else 0 if u.find_spec('torch') else 8)"
+LOOK = (
+    "import sys; sys.path[:] = [f for f in sys.path if f not in ('', '.')]; import importlib.util as u; "
+    "sys.exit(9 if sys.version_info < (3, 8) else 0 if u.find_spec('torch') else 8)"
+)
 
 
 def tell(**facts):

@@ -229,7 +229,7 @@ def enter(app: ConsoleApp, verb: str, container: Container) -> None:
     app.desk.pause()
     with app.suspend():
         os.write(1, b"\x1b[2J\x1b[H")
-        subprocess.run([sys.executable, "-m", "gpuconsole", *arguments], check=False)
+        subprocess.run([sys.executable, "-P", "-m", "gpuconsole", *arguments], check=False)
         # A message that stays only as long as the console takes to draw over it is none.
         if sys.stdin.isatty():
             os.write(1, b"\r\n[enter goes back to the console]")
