@@ -93,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return int(ExitCode.INTERRUPTED)
     except (BrokenPipeError, SystemExit) as end:
         return _reader_left(end)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 (the last line before the person)
         return _unforeseen(error, debug=debug)
     return int(result) if isinstance(result, int) else int(ExitCode.OK)
 

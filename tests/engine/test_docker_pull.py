@@ -32,8 +32,31 @@ def pushed(engine: EngineClient, registry: Registry, image: str) -> str:
     return target
 
 
-def test_layers_come_with_their_progress(engine: EngineClient, registry: Registry, ours: DockerEngine) -> None:
-    target = pushed(engine, registry, "layers")
+@pytest.fixture
+def fresh(engine_old: EngineClient, registry: Registry) -> Iterator[str]:
+    """An image whose layers no other engine has ever had: stores keep the content of removed images for a while."""
+    image = engine_old.load("small")
+    for number in range(3):
+        grow = f"head -c {(number + 2) * 1_000_000} /dev/urandom > /data{number}"
+        engine_old.docker("run", "--name", f"fresh{number}", image, "sh", "-c", grow)
+        image = f"gpuconsole-test/fresh:{number}"
+        engine_old.docker("commit", f"fresh{number}", image)
+    yield registry.push(engine_old, image)
+    for number in reversed(range(3)):  # an image goes only after those made from it
+        engine_old.docker("rm", "--force", f"fresh{number}")
+        engine_old.docker("rmi", f"gpuconsole-test/fresh:{number}")
+
+
+@pytest.fixture(params=["26.1", "26.1-containerd"])
+def puller(request: pytest.FixtureRequest) -> EngineClient:
+    """An engine that is not the one `fresh` was made in."""
+    name = "engine_modern" if request.param == "26.1" else "engine_containerd"
+    engine: EngineClient = request.getfixturevalue(name)
+    return engine
+
+
+def test_layers_come_with_their_progress(puller: EngineClient, registry: Registry, fresh: str) -> None:
+    ours, target = DockerEngine.connect(Endpoint(puller.host, "--host")), fresh
     steps = list(ours.pull(target))
     layers = {step.layer for step in steps if step.layer}
     assert len(layers) >= 2
@@ -47,6 +70,7 @@ def test_layers_come_with_their_progress(engine: EngineClient, registry: Registr
     assert f"{target.rsplit(':', 1)[0]}@{digest}" in image.digests
     again = [step.status for step in ours.pull(target)]
     assert any("up to date" in status for status in again)
+    ours.close()
 
 
 def test_an_image_by_its_digest(engine: EngineClient, registry: Registry, ours: DockerEngine) -> None:
@@ -96,13 +120,9 @@ def test_a_registry_that_is_down(engine: EngineClient, registry: Registry, ours:
     assert caught.value.hint
 
 
-@pytest.mark.parametrize("kind", ["26.1", "26.1-containerd"])
-def test_a_line_that_breaks_in_a_layer(
-    kind: str, engine_modern: EngineClient, engine_containerd: EngineClient, registry: Registry
-) -> None:
-    engine = engine_modern if kind == "26.1" else engine_containerd
-    ours = DockerEngine.connect(Endpoint(engine.host, "--host"))
-    target = registry.over_the_line(pushed(engine, registry, "layers"))
+def test_a_line_that_breaks_in_a_layer(puller: EngineClient, registry: Registry, fresh: str) -> None:
+    ours = DockerEngine.connect(Endpoint(puller.host, "--host"))
+    target = registry.over_the_line(fresh)
     registry.line.limit(cut_after_bytes=1_000_000)
     with pytest.raises(EngineRefused) as caught:
         list(ours.pull(target))
@@ -116,8 +136,9 @@ def test_a_line_that_breaks_in_a_layer(
     ours.close()
 
 
-def test_closing_ends_a_pull_in_the_engine_too(engine: EngineClient, registry: Registry, ours: DockerEngine) -> None:
-    target = registry.over_the_line(pushed(engine, registry, "layers"))
+def test_closing_ends_a_pull_in_the_engine_too(puller: EngineClient, registry: Registry, fresh: str) -> None:
+    ours = DockerEngine.connect(Endpoint(puller.host, "--host"))
+    target = registry.over_the_line(fresh)
     registry.line.limit(bytes_per_second=200_000)
     stream, seen = ours.pull(target), threading.Event()
 
