@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import posixpath
-import pwd
 import re
 import secrets
 from collections.abc import Sequence
@@ -13,6 +11,7 @@ from collections.abc import Sequence
 from gpuconsole import __version__
 from gpuconsole.engine.model import EngineInfo, GpuPath, Mount
 from gpuconsole.engine.request import CreateRequest
+from gpuconsole.host.caller import caller_name
 from gpuconsole.images.reference import is_image_id, parse
 from gpuconsole.launch import labels
 from gpuconsole.launch.gpupath import RUNTIME_NAME, GpuRoute
@@ -95,15 +94,6 @@ def name_for(spec: LaunchSpec) -> str:
         base = parse(spec.image).repository.rpartition("/")[2]
     base = re.sub(r"[^a-zA-Z0-9_.-]+", "-", base)[:40].strip("-._") or base
     return f"{base}-{''.join(secrets.choice(_SUFFIX_LETTERS) for _ in range(4))}"
-
-
-def caller_name() -> str:
-    """Login name of who runs this; the uid where it has no name."""
-    uid = os.getuid()
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)
 
 
 def _interactive(spec: LaunchSpec) -> bool:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-import pwd
 from pathlib import Path
 
 from gpuconsole.engine.model import Container
+from gpuconsole.host.caller import caller_name as caller_name
+from gpuconsole.host.caller import user_name as user_name
 from gpuconsole.host.cgroup import read_container_id
 from gpuconsole.launch.labels import USER
 
@@ -35,21 +36,6 @@ def main_process_uid(container: Container, *, proc: Path = Path("/proc")) -> int
         return None
     uids = [line.split()[1] for line in lines if line.startswith("Uid:\t")]
     return int(uids[0]) if uids else None
-
-
-def user_name(uid: int) -> str:
-    """Name of a user, or the number when it has none."""
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)
-
-
-def caller_name() -> str:
-    """Login name of who runs gpuconsole; behind ``sudo`` the one who called it."""
-    if os.geteuid() == 0 and (name := os.environ.get("SUDO_USER")):
-        return name
-    return user_name(os.getuid())
 
 
 def someone_elses(container: Container, *, local: bool) -> str | None:

@@ -1,0 +1,21 @@
+"""Who runs gpuconsole: the same answer for what is labelled and for what is asked about."""
+
+from __future__ import annotations
+
+import os
+import pwd
+
+
+def user_name(uid: int) -> str:
+    """Name of a user, or the number when it has none."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def caller_name() -> str:
+    """Login name of who runs gpuconsole; behind ``sudo`` the one who called it."""
+    if os.geteuid() == 0 and (name := os.environ.get("SUDO_USER")):
+        return name
+    return user_name(os.getuid())
