@@ -8,10 +8,12 @@ import queue
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from gpuconsole.core.errors import ConsoleError, NotFound, Refused
+from gpuconsole.services.drafts import Drafts
 from gpuconsole.services.feed import Feed, Listener
 from gpuconsole.services.ownership import caller_name, someone_elses
 from gpuconsole.services.runs import Run, RunKind, Runs, RunState
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from gpuconsole.services.session import Session
 
 _COPY_TIMEOUT_S = 2
+_TAKING_BACK_S = 0.5
+"""A launch that is cancelled by leaving has so long to take back what it made; nobody waits longer to leave."""
 
 
 class DeskListener(Listener, Protocol):
@@ -46,10 +50,12 @@ class Desk:
     def __init__(self, session: Session, *, runs_path: Path | None = None) -> None:
         self.session = session
         self.runs = Runs(path=runs_path)
+        self.drafts = Drafts(path=runs_path)
         self._feed: Feed | None = None
         self._checks: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._checker: threading.Thread | None = None
         self._cancellations: dict[str, Cancellation] = {}
+        self._held: dict[str, threading.Thread] = {}
 
     def start(self, listener: DeskListener, interval_s: float) -> None:
         """Begin to look, and tell ``listener``."""
@@ -59,9 +65,12 @@ class Desk:
         self._feed.start()
 
     def close(self) -> None:
-        """Let go of everything; checks under way are cancelled, containers go on."""
+        """Let go of everything; checks and launches under way are cancelled, containers go on."""
         for cancellation in list(self._cancellations.values()):
             cancellation.request()
+        end = time.monotonic() + _TAKING_BACK_S
+        for thread in list(self._held.values()):
+            thread.join(max(0.0, end - time.monotonic()))
         if self._feed is not None:
             self._feed.close()
         self._checks.put(None)
@@ -199,6 +208,16 @@ class Desk:
             return False
         cancellation.request()
         return True
+
+    def hold(self, run_id: str, cancellation: Cancellation, thread: threading.Thread) -> None:
+        """A run works on ``thread`` and can be cancelled until it is let go."""
+        self._cancellations[run_id] = cancellation
+        self._held[run_id] = thread
+
+    def let_go(self, run_id: str) -> None:
+        """That run is over."""
+        self._cancellations.pop(run_id, None)
+        self._held.pop(run_id, None)
 
     def _check(self, subject: str, subject_id: str, check: Callable[..., object]) -> str:
         from gpuconsole.services.cancelling import Cancellation

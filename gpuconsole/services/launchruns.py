@@ -3,27 +3,45 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpuconsole.core.errors import ConsoleError
+from gpuconsole.core.text import plain_line
+from gpuconsole.launch.spec import SpecInvalid
 from gpuconsole.services.cancelling import Cancellation
 from gpuconsole.services.endings import describe_exit
 from gpuconsole.services.launching import Launched, LaunchStep, Phase, launch
 from gpuconsole.services.runs import RunKind, RunState
+from gpuconsole.services.weighing import spec_of
 
 if TYPE_CHECKING:
-    from gpuconsole.launch.spec import LaunchSpec
+    from gpuconsole.launch.options import LaunchOptions
     from gpuconsole.services.desk import Desk
+    from gpuconsole.services.pulling import PullState
 
 _WORDS = {
-    Phase.PLAN: "chooses GPUs",
-    Phase.IMAGE: "brings the image",
-    Phase.CREATE: "makes the container",
-    Phase.START: "starts it",
-    Phase.WATCH: "watches its first second",
-    Phase.FOLLOW: "follows it",
+    Phase.PLAN: "choosing GPUs",
+    Phase.IMAGE: "bringing the image",
+    Phase.CREATE: "making the container",
+    Phase.START: "starting it",
+    Phase.WATCH: "watching its first second",
+    Phase.FOLLOW: "following it",
 }
+_PULL_NEWS_S = 0.2
+"""Between two pieces of news of a pull: an engine tells some hundred a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchNews:
+    """Where a launch is."""
+
+    words: str
+    share: float | None = None
+    """The part of a pull that is done, 0 … 1."""
+    pull: PullState | None = None
 
 
 class LaunchRun:
@@ -31,29 +49,29 @@ class LaunchRun:
 
     Args:
         desk: Whose session and runs.
-        spec: What to launch.
-        on_words: Told on the thread where it is, and the share of a pull that is done.
-        on_end: Told on the thread how it ended.
+        options: What to launch, as typed.
+        on_news: Told on the thread where it is.
+        on_end: Told on the thread how it ended; SpecInvalid when it did not even begin.
     """
 
     def __init__(
         self,
         desk: Desk,
-        spec: LaunchSpec,
+        options: LaunchOptions,
         *,
-        on_words: Callable[[str, float | None], None],
+        on_news: Callable[[LaunchNews], None],
         on_end: Callable[[Launched | ConsoleError], None],
     ) -> None:
         self._desk = desk
-        self._spec = spec
-        self._on_words = on_words
+        self._options = options
+        self._on_news = on_news
         self._on_end = on_end
         self._cancellation = Cancellation()
+        self._told_at = 0.0
         self._run_id = ""
 
     def start(self) -> None:
         """Begin."""
-        self._run_id = self._desk.runs.begin(RunKind.LAUNCH, self._spec.name or self._spec.image, "")
         threading.Thread(target=self._work, name="launch", daemon=True).start()
 
     def cancel(self) -> None:
@@ -61,35 +79,52 @@ class LaunchRun:
         self._cancellation.request()
 
     def _work(self) -> None:
-        runs = self._desk.runs
         try:
-            launched = launch(self._desk.session, self._spec, self._step, cancel=self._cancellation)
+            spec = spec_of(self._desk.session, self._options)
+        except SpecInvalid as error:
+            self._on_end(error)
+            return
+        except ConsoleError as error:
+            self._on_end(error)
+            return
+        runs = self._desk.runs
+        self._run_id = runs.begin(RunKind.LAUNCH, spec.name or spec.image, "")
+        self._desk.hold(self._run_id, self._cancellation, threading.current_thread())
+        outcome: Launched | ConsoleError
+        try:
+            outcome = launch(self._desk.session, spec, self._step, cancel=self._cancellation)
+            runs.end(self._run_id, *_conclusion(outcome))
         except ConsoleError as error:
             state = RunState.CANCELLED if self._cancellation.requested else RunState.FAILED
             runs.end(self._run_id, state, f"{error.message} → {error.hint}" if error.hint else error.message)
-            self._on_end(error)
-            return
+            outcome = error
         except Exception as error:  # noqa: BLE001 (the thread must not end in silence, nor the run stay open)
-            failure = ConsoleError(
-                f"gpuconsole itself failed at launching ({type(error).__name__}: {error}).",
+            outcome = ConsoleError(
+                plain_line(f"gpuconsole itself failed at launching ({type(error).__name__}: {error})."),
                 hint="Look with 'gpuconsole ps' whether a container was left.",
             )
-            runs.end(self._run_id, RunState.FAILED, failure.message)
-            self._on_end(failure)
-            return
-        ending = launched.ending
-        if ending is not None and ending.exit_code not in (0, None):
-            runs.end(self._run_id, RunState.FAILED, f"{launched.name} ended at once, {describe_exit(ending.exit_code)}")
-        else:
-            runs.end(
-                self._run_id, RunState.OK, f"{launched.name} runs" if ending is None else f"{launched.name} is done"
-            )
-        self._on_end(launched)
+            runs.end(self._run_id, RunState.FAILED, outcome.message)
+        finally:
+            self._desk.let_go(self._run_id)
+        self._on_end(outcome)
 
     def _step(self, step: LaunchStep) -> None:
-        words, share = _WORDS[step.phase], None
+        news = LaunchNews(_WORDS[step.phase])
         if step.pull is not None:
-            words = str(step.pull)
-            share = step.pull.current_bytes / step.pull.total_bytes if step.pull.total_bytes else None
-        self._desk.runs.advance(self._run_id, words, share)
-        self._on_words(words, share)
+            now, pull = time.monotonic(), step.pull
+            if now - self._told_at < _PULL_NEWS_S and pull.layers_done < pull.layers:
+                return
+            self._told_at = now
+            share = pull.current_bytes / pull.total_bytes if pull.total_bytes else None
+            news = LaunchNews(f"pulling: {plain_line(str(pull))}", share, pull)
+        self._desk.runs.advance(self._run_id, news.words, news.share)
+        self._on_news(news)
+
+
+def _conclusion(launched: Launched) -> tuple[RunState, str]:
+    ending = launched.ending
+    if ending is None:
+        return RunState.OK, f"{launched.name} runs"
+    if ending.exit_code in (0, None):
+        return RunState.OK, f"{launched.name} is done"
+    return RunState.FAILED, f"{launched.name} ended at once, {describe_exit(ending.exit_code)}"

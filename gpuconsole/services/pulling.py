@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gpuconsole.core.errors import NotFound
 from gpuconsole.core.text import gib
@@ -32,6 +32,8 @@ class PullState:
     """Of the layers whose size is known by now: it grows during a pull."""
     status: str = ""
     """The engine's last word on the whole."""
+    each: tuple[PullProgress, ...] = field(default=(), compare=False)
+    """The last word on each layer."""
 
     def __str__(self) -> str:
         if not self.layers:
@@ -79,6 +81,7 @@ class PullMeter:
             current_bytes=sum(current for current, _ in self._sizes.values()),
             total_bytes=sum(total for _, total in self._sizes.values()),
             status=self._status,
+            each=tuple(self._layers.values()),
         )
 
 

@@ -79,10 +79,15 @@ LOGS = (
     Action("logs.save", "S", "save", "Save", "Write the whole output to a file", rank=5),
     Action("logs.copy", "y", "copy", "Copy", "Copy a line, the screen, or everything", rank=7),
 )
+LAUNCH = (
+    Action("launch.start", "f5,ctrl+s", "launch", "Launch", "Start the container", changes=True, rank=2),
+    Action("launch.more", "f4,ctrl+o", "more", "More", "Show the options that are rarely needed, or hide them", rank=3),
+    Action("launch.behind", "f6,ctrl+g", "behind", "Go on behind", "Leave it to go on; 4 shows it", rank=2),
+)
 RUN = (Action("run.cancel", "x", "cancel_run", "Cancel", "End this run", rank=3),)
 GPU = (Action("gpu.span", "z", "span", "Span", "How far back the history goes", rank=4),)
 COPYING = (Action("copy.plain", "v", "plain", "Plain", "Show it bare, to be marked with the mouse", rank=2),)
-ALL = (*APP, *MAIN, *CONTAINER, *IMAGE, *PROCESS, BACK, *LOGS, *RUN, *GPU, *COPYING)
+ALL = (*APP, *MAIN, *CONTAINER, *IMAGE, *PROCESS, BACK, *LOGS, *LAUNCH, *RUN, *GPU, *COPYING)
 FORBIDDEN_KEYS = ("ctrl+b", "ctrl+a")
 """tmux's and screen's prefix keys: they never reach us, and nobody may lose them."""
 

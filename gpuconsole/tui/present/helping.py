@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 _NAMES = {
-    "question_mark": "?", "slash": "/", "escape": "esc", "plus": "+", "minus": "-", "f1": "F1", "f2": "F2",
+    "question_mark": "?", "slash": "/", "escape": "esc", "plus": "+", "minus": "-",
     "left_square_bracket": "[", "right_square_bracket": "]", "colon": ":", "equals_sign": "=", "upper_g": "G",
 }  # fmt: skip
 
 
 def key_name(key: str) -> str:
     """A key as it stands on the keyboard."""
-    return _NAMES.get(key, key.replace("ctrl+", "^"))
+    return _NAMES.get(key, key.upper() if re.fullmatch(r"f\d+", key) else key.replace("ctrl+", "^"))
 
 
 def key_table(rows: Iterable[tuple[str, str, str]]) -> str:

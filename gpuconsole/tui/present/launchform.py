@@ -1,4 +1,4 @@
-"""The launch form's texts: what was typed as options, problems by field, the GPUs to choose from."""
+"""The launch form's fields: what they start with, what was typed as options, which problem belongs to which field."""
 
 from __future__ import annotations
 
@@ -7,59 +7,113 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from gpuconsole.core.text import gib
-from gpuconsole.host.model import HostView
-from gpuconsole.host.state import memory_state
+from gpuconsole.core.text import plain_line
 from gpuconsole.launch.options import LaunchOptions
-from gpuconsole.launch.spec import FieldProblem
+from gpuconsole.launch.spec import FieldProblem, GpuWishKind
+from gpuconsole.launch.wish import parse_gpus
 from gpuconsole.services.images import ImageView
-from gpuconsole.tui.present.cell import Cell, Tone
-from gpuconsole.tui.present.gpu import short_name
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One line of the form."""
+    """One thing to fill in."""
 
     key: str
     label: str
     hint: str
     options: tuple[str, ...]
     """The options whose problems stand beside it."""
+    width: int = 0
+    """Cells of its input; 0 takes what is left of the row."""
+    choices: tuple[str, ...] = ()
+    """What it can be, among other things."""
 
 
-FIELDS = (
-    Field("image", "Image", "a local image, or one to pull", ("IMAGE", "--pull")),
-    Field("gpus", "GPUs", "auto, 2, device=0,1, all or none", ("--gpus", "--gpu-path")),
-    Field("name", "Name", "made from the image when empty", ("--name",)),
-    Field("volumes", "Volumes", "HOST:CONTAINER[:ro] …", ("--volume",)),
-    Field("ports", "Ports", "8888 or 8080:80 …, on loopback", ("--publish",)),
-    Field("environment", "Env", "NAME=VALUE or NAME …", ("--env",)),
-    Field("shm", "Shm size", "8g when empty", ("--shm-size",)),
-    Field("user", "User", "image, me, or uid:gid", ("--user",)),
-    Field("workdir", "Workdir", "the image's own when empty", ("--workdir",)),
-    Field("command", "Command", "a shell, or the image's own, when empty", ("COMMAND", "--entrypoint")),
+Group = tuple[Field, ...]
+"""Fields of one row."""
+
+ROWS: tuple[Group, ...] = (
+    (Field("image", "Image", "one that is here (down lists them), or one to pull", ("IMAGE", "--pull")),),
+    (Field("gpus", "GPUs", "auto: the freest; 2: that many; device=0,1; all; none", ("--gpus", "--gpu-path")),),
+    (Field("name", "Name", "made from the image's", ("--name",)),),
+    (Field("volumes", "Volumes", "HOST:CONTAINER or HOST:CONTAINER:ro", ("--volume",)),),
+    (Field("ports", "Ports", "8888 or 8080:80, several apart; on 127.0.0.1 unless written", ("--publish",)),),
+    (Field("environment", "Env", "NAME=VALUE, or NAME from this shell; several apart", ("--env",)),),
+    (
+        Field("shm", "Shm size", "8g", ("--shm-size",), width=8),
+        Field("user", "User", "image", ("--user",), width=13, choices=("image", "me")),
+        Field("workdir", "Workdir", "the image's own", ("--workdir",)),
+    ),
+    (
+        Field(
+            "command",
+            "Command",
+            "the image's own, with a terminal",
+            ("COMMAND", "--entrypoint"),
+            choices=("bash", "sh"),
+        ),
+    ),
 )
+MORE: tuple[Group, ...] = (
+    (
+        Field("memory", "Memory", "no limit", ("--memory",), width=8),
+        Field("cpus", "CPUs", "all", ("--cpus",), width=13),
+        Field("hostname", "Hostname", "its id", ("--hostname",)),
+    ),
+    (
+        Field("ipc", "Ipc", "private", ("--ipc",), width=8, choices=("private", "shareable", "host")),
+        Field("network", "Net", "bridge", ("--network",), width=13, choices=("bridge", "host", "none")),
+        Field("restart", "Restart", "no", ("--restart",), choices=("no", "on-failure", "unless-stopped", "always")),
+    ),
+    (
+        Field("pull", "Pull", "missing", ("--pull",), width=8, choices=("missing", "never", "always")),
+        Field("init", "Init", "yes", ("--init",), width=13, choices=("yes", "no")),
+        Field("gpu_path", "GPU path", "by itself", ("--gpu-path",), choices=("auto", "cdi", "hook", "runtime")),
+    ),
+    (Field("ulimits", "Ulimits", "memlock=-1 stack=67108864", ("--ulimit",)),),
+    (Field("env_files", "Env files", "variables from files, a line each", ("--env-file",)),),
+    (Field("labels", "Labels", "KEY=VALUE, several apart", ("--label",)),),
+    (Field("entrypoint", "Entrypoint", "the image's own", ("--entrypoint",)),),
+    (Field("force", "Force", "engine-not-local: same GPUs there", ("--force",), choices=("engine-not-local",)),),
+)  # fmt: skip
+FIELDS: tuple[Field, ...] = tuple(field for group in (*ROWS, *MORE) for field in group)
+MORE_KEYS = frozenset(field.key for group in MORE for field in group)
+PATHS = frozenset(("volumes", "env_files"))
+"""Fields whose paths are completed."""
+MOST_VOLUMES = 16
 
 
-def words(text: str) -> tuple[str, ...]:
-    """Typed words as a shell would split them.
+def is_yes(text: str) -> bool:
+    """Whether a field that is yes or no says yes; empty does."""
+    return text.strip().lower() not in ("no", "n", "off", "false", "0")
 
-    Raises:
-        ValueError: A quote is not closed.
+
+@dataclass(frozen=True, slots=True)
+class Ticks:
+    """What is ticked."""
+
+    remove: bool = False
+    terminal: bool | None = None
+    """None leaves it to the command: a shell gets one."""
+
+
+def options_of(
+    typed: Mapping[str, str], ticks: Ticks, *, uuids: Mapping[str, str]
+) -> tuple[LaunchOptions, tuple[FieldProblem, ...]]:
+    """What was typed as launch options, and what could not even be split into words.
+
+    Args:
+        typed: Fields by key; volumes stand in lines.
+        ticks: What is ticked.
+        uuids: UUID of each GPU that is shown, by its index: the one that was seen is the one that is meant.
     """
-    return tuple(shlex.split(text))
-
-
-def options_of(typed: Mapping[str, str], *, auto_remove: bool) -> tuple[LaunchOptions, list[FieldProblem]]:
-    """What was typed as launch options, and what could not even be split into words."""
     problems: list[FieldProblem] = []
 
     def split(key: str, option: str) -> tuple[str, ...]:
         try:
-            return words(typed.get(key, ""))
+            return tuple(shlex.split(typed.get(key, "")))
         except ValueError:
-            problems.append(FieldProblem(option, "a quote is not closed", False))
+            problems.append(FieldProblem(option, "a quote is not closed"))
             return ()
 
     def one(key: str) -> str | None:
@@ -68,49 +122,82 @@ def options_of(typed: Mapping[str, str], *, auto_remove: bool) -> tuple[LaunchOp
     options = LaunchOptions(
         image=typed.get("image", "").strip(),
         command=split("command", "COMMAND"),
+        entrypoint=one("entrypoint"),
         name=one("name"),
-        gpus=one("gpus"),
-        volumes=split("volumes", "--volume"),
+        gpus=by_uuid(one("gpus"), uuids),
+        gpu_path=one("gpu_path"),
+        volumes=tuple(line.strip() for line in typed.get("volumes", "").splitlines() if line.strip()),
         ports=split("ports", "--publish"),
         environment=split("environment", "--env"),
-        shm_size=one("shm"),
-        user=one("user") or "image",
+        env_files=split("env_files", "--env-file"),
+        labels=split("labels", "--label"),
         working_dir=one("workdir"),
-        auto_remove=auto_remove,
+        user=one("user") or "image",
+        hostname=one("hostname"),
+        shm_size=one("shm"),
+        ipc=one("ipc"),
+        network=one("network"),
+        memory=one("memory"),
+        cpus=one("cpus"),
+        ulimits=split("ulimits", "--ulimit"),
+        restart=one("restart"),
+        auto_remove=ticks.remove,
+        init=is_yes(typed.get("init", "")),
+        interactive=ticks.terminal,
+        pull=one("pull") or "missing",
+        force=split("force", "--force"),
     )
-    return options, problems
+    return options, tuple(problems)
 
 
-def problem_of(field: Field, problems: Iterable[FieldProblem]) -> str:
-    """What is wrong with a field; empty when nothing is."""
-    return "; ".join(problem.message for problem in problems if problem.field in field.options)
+def by_uuid(text: str | None, uuids: Mapping[str, str]) -> str | None:
+    """The wish for GPUs with UUIDs in place of indices; what is not known stays as it is."""
+    if text is None:
+        return None
+    try:
+        wish = parse_gpus(text)
+    except ValueError:
+        return text
+    if wish.kind is not GpuWishKind.DEVICES:
+        return text
+    return f"device={','.join(uuids.get(device, device) for device in wish.devices)}"
 
 
-def defaults(images: Sequence[ImageView], chosen: str | None, *, folder: str) -> dict[str, str]:
-    """What the form starts with: an image with PyTorch, one free GPU, this folder as the workspace."""
-    names = [view.image.tags[0] for view in images if view.image.tags]
-    torch = [view.image.tags[0] for view in images if view.image.tags and view.facts.torch]
-    image = chosen or next(iter(torch or names), "")
-    home = os.path.expanduser("~")
-    mount = "" if folder in (home, "/") else f"{shlex.quote(folder)}:/workspace"
-    return {"image": image, "gpus": "auto", "volumes": mount, "workdir": "/workspace" if mount else ""}
+def problems_of(group: Group, problems: Iterable[FieldProblem]) -> tuple[str, ...]:
+    """What is wrong with the fields of a row, a sentence each; with several fields, which one."""
+    texts = []
+    for problem in problems:
+        for field in group:
+            if problem.field in field.options:
+                start = f"{field.label}: " if len(group) > 1 else ""
+                texts.append(plain_line(f"{start}{problem.message}"))
+                break
+    return tuple(dict.fromkeys(texts))
 
 
-def gpu_lines(host: HostView | None, *, at_most: int) -> list[tuple[Cell, ...]]:
-    """The GPUs with what is free and who holds them."""
-    if host is None:
-        return [(Cell("Looking for GPUs …", "dim"),)]
-    if not host.gpus:
-        return [(Cell(host.snapshot.problem or "No GPU here.", "dim"),)]
-    lines: list[tuple[Cell, ...]] = []
-    for view in host.gpus[:at_most]:
-        gpu = view.gpu
-        names = dict.fromkeys(each.container_name or each.user or str(each.pid) for each in view.holders)
-        held = f"held by {', '.join(names)}" if names else ""
-        free = f"{gib(gpu.memory_free_bytes):>6} of {gib(gpu.memory_total_bytes)} GiB free"
-        state = memory_state(view)
-        tone: Tone = "ok" if state.value == "free" else "dim"
-        lines.append((Cell(f"{gpu.index:>2} {short_name(gpu.name):<12} {free}  {state.value:<8} {held}", tone),))
-    if len(host.gpus) > at_most:
-        lines[-1] = (Cell(f" … and {len(host.gpus) - at_most + 1} more", "dim"),)
-    return lines
+def field_of(problem: FieldProblem) -> Field | None:
+    """The field a problem belongs to."""
+    return next((field for field in FIELDS if problem.field in field.options), None)
+
+
+def proposed_image(images: Sequence[ImageView]) -> str:
+    """The newest local image with PyTorch, one with CUDA before one without; empty when there is none."""
+    known = [view for view in images if view.image.tags and view.facts.torch]
+    known.sort(key=lambda view: (view.facts.cpu_only is not True, view.image.created_at or 0), reverse=True)
+    return known[0].image.tags[0] if known else ""
+
+
+def proposed(folder: str | None, *, engine_is_local: bool) -> dict[str, str]:
+    """What a form starts with: one free GPU, and the folder one stands in as the workspace."""
+    fitting = folder and ":" not in folder and plain_line(folder) == folder
+    if not fitting or not engine_is_local or folder in (os.path.expanduser("~"), "/"):
+        return {"gpus": "auto"}
+    return {"gpus": "auto", "volumes": f"{folder}:/workspace", "workdir": "/workspace"}
+
+
+def current_folder() -> str | None:
+    """The folder this program works in; None when it is gone."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return None

@@ -2,50 +2,39 @@
 
 from __future__ import annotations
 
-import os
-import textwrap
+import threading
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import on, work
+from textual import events, on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, VerticalScroll
+from textual.containers import Horizontal
 from textual.message import Message
-from textual.screen import Screen
-from textual.suggester import SuggestFromList
-from textual.widgets import Button, Checkbox, Input
-from textual.worker import get_current_worker
+from textual.widgets import Button
 
 from gpuconsole.core.errors import ConsoleError
-from gpuconsole.engine.model import Container
+from gpuconsole.core.text import shorten
 from gpuconsole.launch.spec import SpecInvalid
 from gpuconsole.services.launching import Launched
-from gpuconsole.services.launchruns import LaunchRun
-from gpuconsole.tui.present import launchform
+from gpuconsole.services.launchruns import LaunchNews, LaunchRun
+from gpuconsole.tui import actions
+from gpuconsole.tui.messages import ActionDone, ActionFailed
+from gpuconsole.tui.present import launchform, launchtext
 from gpuconsole.tui.present.cell import Cell
-from gpuconsole.tui.present.gpu import bar
 from gpuconsole.tui.screens.doing import enter
+from gpuconsole.tui.screens.launchfields import LaunchFields
+from gpuconsole.tui.screens.launchweighing import Weighing
+from gpuconsole.tui.screens.question import Question, QuestionScreen
+from gpuconsole.tui.widgets.completer import Choices
 from gpuconsole.tui.widgets.keyline import KeyLine
 from gpuconsole.tui.widgets.lines import Lines
+from gpuconsole.tui.widgets.tick import Tick
 
 if TYPE_CHECKING:
-    from gpuconsole.launch.spec import FieldProblem, LaunchSpec
     from gpuconsole.tui.app import ConsoleApp
 
-_SETTLE_S = 0.3
-"""After so much silence what was typed is weighed."""
 
-
-class Tick(Checkbox):
-    """A checkbox whose sign, not its colour alone, says whether it is set."""
-
-    @property
-    def BUTTON_INNER(self) -> str:  # type: ignore[override]  # Textual's name for the sign
-        """The sign."""
-        return "X" if self.value else " "
-
-
-class LaunchScreen(Screen[None]):
+class LaunchScreen(Weighing):
     """Asks what to launch, launches it, and joins it.
 
     Args:
@@ -54,33 +43,29 @@ class LaunchScreen(Screen[None]):
 
     app: ConsoleApp
     HELP = (
-        "Tab goes through the fields. F5, or Enter on Launch, starts the container and joins its terminal.\n"
-        "The line below is the docker command it amounts to. Esc stops a launch under way, else goes back."
+        "F5, or enter on Launch, starts the container. Tab and the arrows go through the fields; down opens what a "
+        "field can be, tab or enter takes it. Space ticks a GPU. Below stands the docker command it amounts to.\n"
+        "What was launched from a folder is what the form starts with there the next time."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("f5", "launch", "Launch", tooltip="Start the container"),
-        Binding("escape", "back", "Back", tooltip="Stop the launch under way, else go back"),
+        *actions.bindings((*actions.LAUNCH, actions.BACK)),
         Binding("down", "app.focus_next", "Next field", show=False),
         Binding("up", "app.focus_previous", "Field before", show=False),
     ]
 
-    class Weighed(Message):
-        """What was typed amounts to this."""
+    class Began(Message):
+        """What was launched from here before is known."""
 
-        def __init__(self, number: int, line: str, notes: tuple[str, ...], failure: ConsoleError | None) -> None:
+        def __init__(self, values: dict[str, str]) -> None:
             super().__init__()
-            self.number = number
-            self.line = line
-            self.notes = notes
-            self.failure = failure
+            self.values = values
 
     class WentOn(Message):
         """A launch is at another step."""
 
-        def __init__(self, words: str, share: float | None) -> None:
+        def __init__(self, news: LaunchNews) -> None:
             super().__init__()
-            self.words = words
-            self.share = share
+            self.news = news
 
         def can_replace(self, message: Message) -> bool:
             """Only the newest step matters."""
@@ -96,114 +81,91 @@ class LaunchScreen(Screen[None]):
     def __init__(self, image: str | None = None) -> None:
         super().__init__()
         self._image = image
-        self._run: LaunchRun | None = None
-        self._number = 0
+        self._left = False
+        self._launch_soon = False
+        self._begun_with: dict[str, str] = {}
 
     def compose(self) -> ComposeResult:
-        """Fields, GPUs, the docker line, buttons."""
-        images = self.app.images or ()
-        start = launchform.defaults(images, self._image, folder=os.getcwd())
+        """Fields, ticks and button, what it amounts to, keys."""
         yield Lines(id="top")
-        with VerticalScroll(id="fields"):
-            for field in launchform.FIELDS:
-                with Horizontal(classes="field"):
-                    yield Lines(id=f"label-{field.key}", classes="label")
-                    suggester = None
-                    if field.key == "image":
-                        suggester = SuggestFromList([tag for view in images for tag in view.image.tags])
-                    yield Input(
-                        start.get(field.key, ""),
-                        id=f"field-{field.key}",
-                        placeholder=field.hint,
-                        compact=True,
-                        suggester=suggester,
-                    )
-                    yield Lines(id=f"problem-{field.key}", classes="problem")
-            with Horizontal(classes="field"):
-                yield Tick("remove it when it ends", id="remove", compact=True)
-                yield Tick("join its terminal", True, id="join", compact=True)
-                yield Button("Launch", id="launch", compact=True)
-        yield Lines(id="gpus")
-        yield Lines(id="line")
-        yield Lines(id="progress")
+        yield LaunchFields(id="fields")
+        with Horizontal(id="ticks"):
+            yield Button("Launch", id="launch", compact=True)
+            yield Tick("attach", id="join", value=True)
+            yield Tick("terminal", id="terminal", value=True)
+            yield Tick("remove it when it ends", id="remove")
+        yield Lines(id="below")
         yield KeyLine(id="keys")
+        yield Choices(id="choices")
 
     def on_mount(self) -> None:
-        """Label the fields; the button has the focus, so that defaults need one key."""
-        self.query_one("#top", Lines).show([(Cell(" Launch a container", "strong"),)])
-        for field in launchform.FIELDS:
-            self.query_one(f"#label-{field.key}", Lines).show([(Cell(f" {field.label}", "dim"),)])
-        self.watch(self.app, "host_view", self._show_gpus)
-        image = self.query_one("#field-image", Input)
-        (self.query_one("#launch", Button) if image.value else image).focus()
+        """Ask what was launched from here before."""
+        if self.app.readonly:
+            self.app.notify("Nothing is launched with --readonly.", severity="error", markup=False)
+            self.dismiss(None)
+            return
+        folder = launchform.current_folder()
+        words = f" in {folder}" if folder else ""
+        self.query_one("#top", Lines).show([(Cell(" Launch a container", "strong"), Cell(shorten(words, 200), "dim"))])
+        self.query_one("#launch", Button).focus()
+        self._show_gpus()
+        self.watch(self.app, "host_view", self._show_gpus, init=False)
+        self.watch(self.app, "images", self._propose_image, init=False)
+        self.watch(self.app, "link", self._settle, init=False)
+        drafts = self.app.desk.drafts
+
+        def recall() -> None:
+            self.post_message(self.Began(drafts.last(folder) if folder else {}))
+
+        threading.Thread(target=recall, name="draft", daemon=True).start()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Fit what is below."""
+        if self._began:
+            self._show_gpus()
+            self.call_after_refresh(self._show_weight)
+
+    # --- what it starts with ---
+
+    @on(Began)
+    def _begin(self, news: Began) -> None:
+        app = self.app
+        local = app.engine_info is None or app.engine_info.local
+        unsent = app.desk.drafts.unsent
+        values = dict(unsent or news.values)
+        ticked = values.pop("ticks", "")
+        if not values:
+            values = launchform.proposed(launchform.current_folder(), engine_is_local=local)
+        if self._image is not None:
+            values["image"] = self._image
+        elif not values.get("image"):
+            values["image"] = launchform.proposed_image(app.images or ())
+        if "remove" in ticked.split():
+            self.query_one("#remove", Tick).decide(True)
+        self.fields.fill(values)
+        self._begun_with = self._everything()
+        self._began = True
+        if launchform.MORE_KEYS & values.keys():
+            self.add_class("-more")
+        if not values.get("image"):
+            self.fields.go_to("image")
         self._weigh()
+        if self._launch_soon:
+            self._launch_soon = False
+            self.action_launch()
 
-    def _show_gpus(self) -> None:
-        rows = 2 if self.size.height < 30 else 8
-        self.query_one("#gpus", Lines).show(launchform.gpu_lines(self.app.host_view, at_most=rows))
+    def _propose_image(self) -> None:
+        if self._began and not self.fields.value("image"):
+            image = launchform.proposed_image(self.app.images or ())
+            if image:
+                self.fields.set("image", image)
+                self._begun_with["image"] = image
+                if self.focused is not None and self.focused.id == "field-image":
+                    self.query_one("#launch", Button).focus()
 
-    @on(Input.Changed)
-    @on(Checkbox.Changed)
-    def _typed(self) -> None:
-        self.set_timer(_SETTLE_S, self._weigh)
-
-    @on(Input.Submitted)
-    def _next_field(self) -> None:
-        self.focus_next()
-
-    def _read(self) -> tuple[LaunchSpec | None, list[FieldProblem]]:
-        from gpuconsole.launch.fields import Surroundings
-        from gpuconsole.launch.options import read_options
-
-        typed = {field.key: self.query_one(f"#field-{field.key}", Input).value for field in launchform.FIELDS}
-        options, problems = launchform.options_of(typed, auto_remove=self.query_one("#remove", Checkbox).value)
-        try:
-            local = self.app.engine_info is None or self.app.engine_info.local
-            spec = read_options(options, Surroundings.current(engine_is_local=local))
-        except SpecInvalid as error:
-            return None, [*problems, *error.problems]
-        return (None if problems else spec), problems
-
-    def _weigh(self) -> None:
-        """Say what is wrong beside each field, and below what it all amounts to."""
-        if not self.is_mounted:
-            return
-        spec, problems = self._read()
-        for field in launchform.FIELDS:
-            text = launchform.problem_of(field, problems)
-            self.query_one(f"#problem-{field.key}", Lines).show([(Cell(f" {text}" if text else "", "critical"),)])
-        self.query_one("#launch", Button).disabled = spec is None
-        self._number += 1
-        if spec is None:
-            self.query_one("#line", Lines).show([(Cell(" Correct what is marked.", "dim"),)])
-        else:
-            self._plan(spec, self._number)
-
-    @work(thread=True, exclusive=True, exit_on_error=False, group="plan", description="Planning a launch")
-    def _plan(self, spec: LaunchSpec, number: int) -> None:
-        from gpuconsole.services.planning import plan_launch
-
-        try:
-            plan = plan_launch(self.app.desk.session, spec)
-            news = self.Weighed(number, str(plan.docker_run(hide_values=True)), (*plan.reasons, *plan.notes), None)
-        except ConsoleError as error:
-            news = self.Weighed(number, "", (), error)
-        if not get_current_worker().is_cancelled:
-            self.post_message(news)
-
-    @on(Weighed)
-    def _show_plan(self, news: Weighed) -> None:
-        if news.number != self._number:
-            return
-        width = max(20, self.size.width - 2)
-        if news.failure is not None:
-            texts = [(part, "critical") for part in textwrap.wrap(news.failure.message, width)]
-            texts += [(part, "dim") for part in textwrap.wrap(f"→ {news.failure.hint}", width)]
-        else:
-            texts = [(part, "info") for part in textwrap.wrap(news.line, width, break_on_hyphens=False)]
-            texts += [(part, "dim") for note in news.notes for part in textwrap.wrap(note, width)]
-        room = max(3, self.size.height - 18)
-        self.query_one("#line", Lines).show([(Cell(f" {text}", tone),) for text, tone in texts[:room]])  # type: ignore[arg-type]
+    def _everything(self) -> dict[str, str]:
+        ticks = ["remove"] if self.query_one("#remove", Tick).value else []
+        return self.fields.typed() | ({"ticks": " ".join(ticks)} if ticks else {})
 
     # --- the launch itself ---
 
@@ -215,63 +177,124 @@ class LaunchScreen(Screen[None]):
         """Start the container."""
         if self._run is not None or self.app.readonly:
             return
-        spec, problems = self._read()
-        if spec is None:
-            self._weigh()
-            self.app.notify(f"{len(problems)} fields must be corrected.", severity="error", markup=False)
+        if not self._began:
+            self._launch_soon = True
             return
-        self._say("begins", None)
+        options, problems = self._options()
+        if problems:
+            self._refuse(problems)
+            return
+        typed = self._everything()
+        self._failure = []
         self._run = LaunchRun(
             self.app.desk,
-            spec,
-            on_words=self._went_on,
-            on_end=self._ended,
+            self._named(options),
+            on_news=self._went_on,
+            on_end=lambda outcome: self._ended(outcome, typed),
         )
+        self.add_class("-launching")
+        self._show_step(self.WentOn(LaunchNews("begins")))
         self._run.start()
+        self.refresh_bindings()
 
-    def _went_on(self, words: str, share: float | None) -> None:
-        self.post_message(self.WentOn(words, share))  # on the launch's thread
+    def _went_on(self, news: LaunchNews) -> None:
+        self.post_message(self.WentOn(news))  # on the launch's thread
 
-    def _ended(self, outcome: Launched | ConsoleError) -> None:
-        self.post_message(self.Ended(outcome))  # on the launch's thread
-
-    def _say(self, words: str, share: float | None) -> None:
-        part = "" if share is None else f"{bar(share, 20, self.app.glyphs)} {share:.0%}  "
-        self.query_one("#progress", Lines).show([(Cell(f" {part}{words} …", "accent"),)])
+    def _ended(self, outcome: Launched | ConsoleError, typed: dict[str, str]) -> None:
+        """On the launch's thread."""
+        app, folder = self.app, launchform.current_folder()
+        if isinstance(outcome, Launched) and folder:
+            app.desk.drafts.remember(folder, typed)
+        if not self._left:
+            self.post_message(self.Ended(outcome))
+        elif isinstance(outcome, ConsoleError):
+            app.post_message(ActionFailed(outcome))
+        else:
+            ended = outcome.ending is not None
+            app.post_message(ActionDone(f"{outcome.name} has ended already." if ended else f"{outcome.name} runs."))
+            app.desk.refresh()
 
     @on(WentOn)
     def _show_step(self, news: WentOn) -> None:
-        if self._run is not None:
-            self._say(news.words, news.share)
+        if self._run is None:
+            return
+        below = self.query_one("#below", Lines)
+        rows = max(3, self.size.height - below.region.y - 1)
+        below.show(launchtext.progress_lines(news.news, self.app.glyphs, width=self.size.width, rows=rows))
 
     @on(Ended)
     def _finish(self, news: Ended) -> None:
         self._run = None
+        self._made_name = None
+        self.remove_class("-launching")
+        self.refresh_bindings()
         outcome = news.outcome
-        if isinstance(outcome, ConsoleError):
-            width = max(20, self.size.width - 2)
-            texts = [(part, "critical") for part in textwrap.wrap(outcome.message, width)]
-            texts += [(part, "dim") for part in textwrap.wrap(f"→ {outcome.hint}", width) if outcome.hint]
-            self.query_one("#progress", Lines).show([(Cell(f" {text}", tone),) for text, tone in texts])  # type: ignore[arg-type]
-            return
-        self.app.desk.refresh()
-        self.app.launched(outcome.id)
-        join = self.query_one("#join", Checkbox).value
+        if isinstance(outcome, SpecInvalid):
+            self._refuse(outcome.problems)
+        elif isinstance(outcome, ConsoleError):
+            self._stay(launchtext.failure_lines(outcome, self.size.width))
+        elif outcome.ending is not None and outcome.ending.exit_code != 0:
+            self.app.desk.refresh()
+            self._stay(launchtext.ended_lines(outcome, self.size.width))
+        else:
+            self._go_to(outcome)
+
+    def _go_to(self, outcome: Launched) -> None:
+        app, join = self.app, self.query_one("#join", Tick).value
+        app.desk.drafts.unsent = None
+        app.desk.refresh()
+        app.launched(outcome.id)
         self.dismiss(None)
         if outcome.ending is not None:
-            self.app.notify(f"{outcome.name} has ended at once; l shows its output.", severity="warning", markup=False)
+            app.notify(f"{outcome.name} has ended already, and well.", markup=False)
         elif join and outcome.container is not None:
-            self.app.call_after_refresh(_join, self.app, outcome.container)
+            # Its terminal when it has one; else a shell beside its work.
+            verb = "attach" if outcome.container.tty else "shell"
+            app.call_after_refresh(enter, app, verb, outcome.container)
 
-    def action_back(self) -> None:
-        """Stop the launch under way, else go back."""
+    # --- away from it ---
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """What can be done depends on whether a launch is under way."""
+        if action in ("launch", "more"):
+            return self._run is None
+        if action == "behind":
+            return self._run is not None
+        return True
+
+    def action_more(self) -> None:
+        """Show or hide what is rarely needed."""
+        self.toggle_class("-more")
+        if self.has_class("-more"):
+            self.fields.go_to("memory")
+        elif self.focused is not None and not self.focused.display:
+            self.query_one("#launch", Button).focus()
+
+    def action_behind(self) -> None:
+        """Leave the launch to go on."""
         if self._run is not None:
-            self._run.cancel()
-            self._say("stops, and takes back what was made", None)
-        else:
+            self._left = True
+            self.app.desk.drafts.unsent = None
             self.dismiss(None)
 
+    def action_back(self) -> None:
+        """Ask to stop the launch under way; else go back, and keep what was typed for the next time."""
+        if self._run is not None:
+            self._ask_to_stop(self._run)
+            return
+        if self._began:
+            now = self._everything()
+            self.app.desk.drafts.unsent = now if now != self._begun_with or self.app.desk.drafts.unsent else None
+        self.dismiss(None)
 
-def _join(app: ConsoleApp, container: Container) -> None:
-    """Its terminal when it has one; else a shell beside its work."""
-    enter(app, "attach" if container.tty else "shell", container)
+    @work(group="questions", description="A question")
+    async def _ask_to_stop(self, run: LaunchRun) -> None:
+        question = Question(
+            title="Stop this launch?",
+            body="What was made is taken back. Layers of the image that are complete stay.\n"
+            "F6 instead leaves it to go on behind.",
+            verb="Stop it",
+        )
+        if await self.app.push_screen_wait(QuestionScreen(question)) and self._run is run:
+            run.cancel()
+            self._show_step(self.WentOn(LaunchNews("stopping, and taking back what was made")))

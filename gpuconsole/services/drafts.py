@@ -1,0 +1,119 @@
+"""What was launched last from a folder, so that the form begins with it; never a secret."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from gpuconsole.core.errors import BadFile
+from gpuconsole.core.store import Store
+from gpuconsole.services.secrets import mask_arguments, mask_text, mask_value
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS launch_drafts (folder TEXT PRIMARY KEY, written_at REAL NOT NULL, typed TEXT NOT NULL);
+"""
+KEPT = 200
+"""Folders that are remembered; those not launched from for longest go."""
+_NOT_KEPT = ("name",)
+"""A name is taken by the container that was launched with it."""
+
+Typed = Mapping[str, str]
+"""Fields of the form, by key."""
+
+
+class Drafts:
+    """The last launch of each folder. Safe from any thread; what cannot be read or written is done without.
+
+    Args:
+        path: File of the records; None takes the usual one. It is opened when first needed.
+    """
+
+    def __init__(self, *, path: Path | None = None) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._store: Store | None = None
+        self.problem: BadFile | None = None
+        self.unsent: dict[str, str] | None = None
+        """What was typed into a form that was left without launching; only as long as this program runs."""
+
+    def last(self, folder: str) -> dict[str, str]:
+        """What was launched last from ``folder``; empty when nothing is known."""
+        try:
+            rows = self._opened().rows("SELECT typed FROM launch_drafts WHERE folder = ?", (folder,))
+            typed = json.loads(rows[0]["typed"]) if rows else {}
+        except BadFile as error:
+            self.problem = error
+            return {}
+        except ValueError:
+            return {}
+        if not isinstance(typed, dict):
+            return {}
+        return {str(key): value for key, value in typed.items() if isinstance(value, str)}
+
+    def remember(self, folder: str, typed: Typed) -> None:
+        """Keep ``typed`` for ``folder``, without secrets."""
+        text = json.dumps(harmless(typed), separators=(",", ":"))
+        try:
+            with self._opened().writing() as connection:
+                connection.execute("INSERT OR REPLACE INTO launch_drafts VALUES (?, ?, ?)", (folder, time.time(), text))
+                connection.execute(
+                    "DELETE FROM launch_drafts WHERE folder NOT IN"
+                    " (SELECT folder FROM launch_drafts ORDER BY written_at DESC LIMIT ?)",
+                    (KEPT,),
+                )
+        except BadFile as error:
+            self.problem = error
+
+    def _opened(self) -> Store:
+        with self._lock:
+            if self._store is None:
+                self._store = Store(_SCHEMA, path=self._path)
+            return self._store
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            if self._store is not None:
+                self._store.close()
+                self._store = None
+
+
+def harmless(typed: Typed) -> dict[str, str]:
+    """``typed`` as it may be written to a file: a secret variable keeps its name, a command with a secret goes."""
+    kept: dict[str, str] = {}
+    for key, text in typed.items():
+        if key in _NOT_KEPT:
+            continue
+        if key == "environment":
+            text = _environment(text)
+        elif key in ("command", "entrypoint"):
+            text = _command(text)
+        elif mask_text(text) != text:
+            text = ""
+        kept[key] = text
+    return kept
+
+
+def _environment(text: str) -> str:
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        return ""
+    kept = []
+    for word in words:
+        name, separator, value = word.partition("=")
+        secret = separator and mask_value(name, value) != value
+        kept.append(name if secret else word)
+    return shlex.join(kept)
+
+
+def _command(text: str) -> str:
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        return ""
+    return text if tuple(words) == mask_arguments(words) and mask_text(text) == text else ""

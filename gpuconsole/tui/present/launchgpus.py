@@ -1,0 +1,110 @@
+"""The GPUs to choose from: what is free, who holds them, and which ones a wish would get now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from gpuconsole.core.errors import ConsoleError
+from gpuconsole.core.text import gib
+from gpuconsole.gpu.model import GpuStatus
+from gpuconsole.host.model import GpuView, HostView
+from gpuconsole.launch.gpus import GpuUnit, choose_gpus, units_of
+from gpuconsole.launch.spec import GpuWish, GpuWishKind
+from gpuconsole.launch.wish import parse_gpus
+from gpuconsole.tui.present.cell import Cell
+from gpuconsole.tui.present.gpu import short_name, state_cell
+from gpuconsole.tui.theme import Glyphs
+
+
+@dataclass(frozen=True, slots=True)
+class GpuRow:
+    """One GPU, or one MIG instance, to choose."""
+
+    index: str
+    """As ``device=`` names it; empty for one that cannot be chosen."""
+    picked: bool
+    cells: tuple[Cell, ...]
+
+
+def picked(host: HostView | None, wish: str) -> frozenset[str]:
+    """Indices of the GPUs that ``wish`` would get now; none when it is wrong or cannot be had."""
+    if host is None:
+        return frozenset()
+    try:
+        asked = parse_gpus(wish) if wish.strip() else GpuWish(GpuWishKind.AUTO)
+        return frozenset(unit.index for unit in choose_gpus(asked, host.snapshot).units)
+    except (ValueError, ConsoleError):
+        return frozenset()
+
+
+def uuids(host: HostView | None) -> dict[str, str]:
+    """UUID of everything that can be chosen, by its index."""
+    return {} if host is None else {unit.index: unit.uuid for unit in units_of(host.snapshot)}
+
+
+def gpu_rows(host: HostView | None, wish: str, glyphs: Glyphs) -> tuple[GpuRow, ...]:
+    """The GPUs in their order; empty when there are none to show."""
+    if host is None:
+        return ()
+    chosen = picked(host, wish)
+    views = {view.gpu.index: view for view in host.gpus}
+    rows = [_row(unit, views.get(unit.gpu.index), unit.index in chosen, glyphs) for unit in units_of(host.snapshot)]
+    lost = [view for view in host.gpus if view.gpu.status is GpuStatus.LOST]
+    return (*rows, *(_lost(view, glyphs) for view in lost))
+
+
+def no_gpus(host: HostView | None) -> str:
+    """What stands in place of the rows."""
+    if host is None:
+        return "Looking for GPUs"
+    return host.snapshot.problem or "This machine has no GPU: it is launched without one."
+
+
+def toggled(chosen: Iterable[str], index: str) -> str:
+    """The wish after ``index`` was ticked or unticked: exactly these GPUs."""
+    after = set(chosen) ^ {index}
+    if not after:
+        return "none"
+    return f"device={','.join(sorted(after, key=_place))}"
+
+
+def _place(index: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in index.split(":") if part.isdigit())
+
+
+def _row(unit: GpuUnit, view: GpuView | None, is_picked: bool, glyphs: Glyphs) -> GpuRow:
+    name = (unit.mig.name or "MIG") if unit.mig else short_name(unit.gpu.name)
+    state = state_cell(view, glyphs) if view else Cell("")
+    cells = (
+        Cell("[X] " if is_picked else "[ ] ", "accent" if is_picked else "dim"),
+        Cell(f"{unit.index:>3} {name[:14]:<14} ", "strong" if is_picked else ""),
+        Cell(f"{_free(unit):<22} "),
+        Cell(f"{state.text:<10} ", state.tone),
+        Cell(_holders(unit, view), "dim"),
+    )
+    return GpuRow(unit.index, is_picked, cells)
+
+
+def _lost(view: GpuView, glyphs: Glyphs) -> GpuRow:
+    state = state_cell(view, glyphs)
+    words = f"    {view.gpu.index:>3} {short_name(view.gpu.name)[:14]:<14} {'cannot be given':<22} "
+    return GpuRow("", False, (Cell(words, "dim"), Cell(state.text, state.tone)))
+
+
+def _free(unit: GpuUnit) -> str:
+    if unit.gpu.unified_memory:
+        return "unified memory"
+    if unit.used_bytes is None or unit.total_bytes is None:
+        return "memory unknown"
+    return f"{gib(max(0, unit.total_bytes - unit.used_bytes))} of {gib(unit.total_bytes)} GiB free"
+
+
+def _holders(unit: GpuUnit, view: GpuView | None) -> str:
+    if view is None:
+        return ""
+    mine = [each for each in view.holders if unit.mig is None or each.mig_uuid == unit.mig.uuid]
+    names = dict.fromkeys(
+        each.container_name or (each.container_id or "")[:12] or f"{each.user or 'pid'}:{each.pid}" for each in mine
+    )
+    return ", ".join(names)

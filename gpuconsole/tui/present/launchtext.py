@@ -1,0 +1,136 @@
+"""What stands below the launch form's fields: the docker line, how far a launch is, why it failed."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Sequence
+
+from gpuconsole.core.errors import ConsoleError
+from gpuconsole.core.text import duration, plain_line, shorten, size
+from gpuconsole.engine.model import Image, PullProgress
+from gpuconsole.images.facts import ImageFacts, image_facts
+from gpuconsole.launch.render import DockerRun
+from gpuconsole.services.endings import describe_ending, describe_exit
+from gpuconsole.services.images import ImageView
+from gpuconsole.services.launching import Launched
+from gpuconsole.services.launchruns import LaunchNews
+from gpuconsole.services.planning import LaunchPlan
+from gpuconsole.services.secrets import mask_arguments
+from gpuconsole.tui.present.cell import Cell, Tone
+from gpuconsole.tui.present.gpu import bar
+from gpuconsole.tui.theme import Glyphs
+
+Lines = list[tuple[Cell, ...]]
+_DONE = ("pull complete", "already exists")
+_WAITING = ("pulling fs layer", "waiting")
+
+
+def wrapped(text: str, width: int, tone: Tone = "", *, indent: str = "") -> Lines:
+    """``text`` in lines of at most ``width`` cells, one cell from the edge."""
+    parts = textwrap.wrap(
+        text, max(20, width - 2), break_on_hyphens=False, subsequent_indent=indent, drop_whitespace=True
+    )
+    return [(Cell(f" {part}", tone),) for part in parts]
+
+
+def docker_line(plan: LaunchPlan) -> str:
+    """The ``docker run`` that does the same, its secrets hidden."""
+    run = plan.docker_run(hide_values=True)
+    return str(DockerRun(mask_arguments(run.words)))
+
+
+def plan_lines(plan: LaunchPlan, *, to_pull: bool, width: int) -> Lines:
+    """The docker line, which GPUs and why, and what may not be meant."""
+    lines = wrapped(docker_line(plan), width, "info", indent="  ")
+    if to_pull:
+        lines += wrapped(f"{plan.spec.image} is not here: it will be pulled.", width, "watch")
+    lines += [line for note in plan.notes for line in wrapped(plain_line(note), width, "watch")]
+    lines += [line for reason in plan.reasons for line in wrapped(plain_line(reason), width, "dim")]
+    return lines
+
+
+def failure_lines(error: ConsoleError, width: int) -> Lines:
+    """What happened, and what to do."""
+    lines = wrapped(plain_line(error.message), width, "critical")
+    return lines + (wrapped(plain_line(error.hint), width) if error.hint else [])
+
+
+def ended_lines(launched: Launched, width: int) -> Lines:
+    """A container that ended badly at once, with the last it said."""
+    ending = launched.ending
+    code = None if ending is None else ending.exit_code
+    words = describe_ending(ending.container) if ending is not None and ending.container is not None else None
+    words = words or ("its exit code is not known" if code is None else describe_exit(code))
+    lines = wrapped(f"{launched.name} has ended at once, {words}.", width, "critical")
+    if launched.plan.request.auto_remove:
+        lines += wrapped("It was removed, as ticked.", width)
+    else:
+        lines += wrapped("It is kept: l shows its output on the main screen, d removes it.", width)
+    said = ending.last_lines if ending is not None else ()
+    return lines + [(Cell(f" | {shorten(plain_line(line), max(10, width - 4))}", "dim"),) for line in said]
+
+
+def progress_lines(news: LaunchNews, glyphs: Glyphs, *, width: int, rows: int) -> Lines:
+    """Where a launch is: in words, the whole of a pull, and its layers, those at work first."""
+    share = news.share
+    lines: Lines = []
+    if share is not None:
+        lines.append((Cell(f" {bar(share, max(10, width - 10), glyphs)} {share:4.0%}", "accent"),))
+    lines += wrapped(f"{news.words[:1].upper()}{news.words[1:]}{glyphs.ellipsis}", width, "accent")
+    if news.pull is None:
+        return lines
+    room = rows - len(lines)
+    layers = sorted(news.pull.each, key=_layer_order)
+    shown = layers if len(layers) <= room else layers[: max(0, room - 1)]
+    lines += [_layer_line(layer, glyphs, width) for layer in shown]
+    if len(shown) < len(layers):
+        lines.append((Cell(f" and {len(layers) - len(shown)} more layers", "dim"),))
+    return lines
+
+
+def _layer_order(layer: PullProgress) -> int:
+    status = layer.status.lower()
+    return 2 if status.startswith(_DONE) else 1 if status.startswith(_WAITING) else 0
+
+
+def _layer_line(layer: PullProgress, glyphs: Glyphs, width: int) -> tuple[Cell, ...]:
+    order = _layer_order(layer)
+    share = 1.0 if order == 2 else None
+    amount = ""
+    if order == 0 and layer.total_bytes and layer.current_bytes is not None:
+        share = min(1.0, layer.current_bytes / layer.total_bytes)
+        amount = f"{size(layer.current_bytes)} of {size(layer.total_bytes)}"
+    tone: Tone = "ok" if order == 2 else "dim" if order == 1 else ""
+    cells = max(10, min(40, width - 56))
+    text = (
+        f" {plain_line(layer.layer)[:12]:<12} {bar(share, cells, glyphs)} {plain_line(layer.status)[:18]:<18} {amount}"
+    )
+    return (Cell(text.rstrip(), tone),)
+
+
+def facts_words(facts: ImageFacts) -> str:
+    """``torch 2.9.0, CUDA 12.8``; empty when nothing is known."""
+    words = []
+    if facts.torch:
+        words.append(f"torch {facts.torch.value}")
+    if facts.cpu_only:
+        words.append("CPU only")
+    elif facts.cuda:
+        words.append(f"CUDA {facts.cuda.value}")
+    return ", ".join(words)
+
+
+def image_words(image: Image | None) -> str:
+    """What is known of the chosen image."""
+    return "" if image is None else facts_words(image_facts(image))
+
+
+def image_choices(images: Sequence[ImageView], words: str, *, now: float) -> Iterable[tuple[str, str]]:
+    """Names of local images that have ``words`` in them, each with what is known of it; newest first."""
+    wanted = words.lower().split()
+    for view in sorted(images, key=lambda each: each.image.created_at or 0, reverse=True):
+        for tag in view.image.tags:
+            if all(word in tag.lower() for word in wanted):
+                age = f"{duration(now - view.image.created_at)} old" if view.image.created_at else ""
+                facts = [facts_words(view.facts), size(view.image.size_bytes), age]
+                yield tag, ", ".join(part for part in facts if part)

@@ -1,0 +1,157 @@
+"""The launch form's other half: what was typed is weighed as it is typed, and what it amounts to is shown."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from textual import on
+from textual.message import Message
+from textual.screen import Screen
+from textual.timer import Timer
+
+from gpuconsole.launch.spec import FieldProblem
+from gpuconsole.services.launchruns import LaunchRun
+from gpuconsole.services.weighing import Weight, weigh
+from gpuconsole.tui.present import launchform, launchgpus, launchtext
+from gpuconsole.tui.present.cell import Cell
+from gpuconsole.tui.present.launchform import Ticks
+from gpuconsole.tui.screens.launchfields import LaunchFields
+from gpuconsole.tui.widgets.gpupicker import GpuPicker
+from gpuconsole.tui.widgets.lines import Lines
+from gpuconsole.tui.widgets.tick import Tick
+
+if TYPE_CHECKING:
+    from gpuconsole.launch.options import LaunchOptions
+    from gpuconsole.tui.app import ConsoleApp
+
+_SETTLE_S = 0.25
+"""After so much silence what was typed is weighed."""
+
+
+class Weighing(Screen[None]):
+    """A screen with the form's fields, ticks, and the lines below them."""
+
+    app: ConsoleApp
+
+    class Weighed(Message):
+        """What was typed amounts to this."""
+
+        def __init__(self, number: int, weight: Weight) -> None:
+            super().__init__()
+            self.number = number
+            self.weight = weight
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._run: LaunchRun | None = None
+        self._began = False
+        """The fields hold what they start with."""
+        self._number = 0
+        self._settling: Timer | None = None
+        self._weight: Weight | None = None
+        self._typed_problems: tuple[FieldProblem, ...] = ()
+        self._failure: list[tuple[Cell, ...]] = []
+        self._made_name: tuple[str, str] | None = None
+        """An image, and the name made from it."""
+        self._weighed_gpus: frozenset[str] = frozenset()
+
+    @property
+    def fields(self) -> LaunchFields:
+        """The fields."""
+        return self.query_one(LaunchFields)
+
+    def _show_gpus(self) -> None:
+        self.fields.show_gpus(rows_at_most=3 if self.size.height < 30 else 8 if self.size.height < 45 else 16)
+        if self._began and self._run is None and self.query_one(GpuPicker).picked != self._weighed_gpus:
+            self._settle()  # another GPU is the freest now
+
+    @on(LaunchFields.Edited)
+    @on(Tick.Turned)
+    def _edited(self) -> None:
+        self._failure = []
+        self._show_gpus()
+        self._settle()
+
+    def _settle(self) -> None:
+        """Weigh it once nothing is typed for a moment."""
+        if self._settling is not None:
+            self._settling.stop()
+        self._settling = self.set_timer(_SETTLE_S, self._weigh)
+
+    def _options(self) -> tuple[LaunchOptions, tuple[FieldProblem, ...]]:
+        terminal = self.query_one("#terminal", Tick)
+        ticks = Ticks(
+            remove=self.query_one("#remove", Tick).value, terminal=terminal.value if terminal.touched else None
+        )
+        return launchform.options_of(self.fields.typed(), ticks, uuids=launchgpus.uuids(self.app.host_view))
+
+    def _weigh(self) -> None:
+        if not self.is_attached or not self._began or self._run is not None:
+            return
+        self._number += 1
+        number, session = self._number, self.app.desk.session
+        options, self._typed_problems = self._options()
+        self._weighed_gpus = self.query_one(GpuPicker).picked
+        name = self._made_name[1] if self._made_name and self._made_name[0] == options.image else None
+
+        def work_on_it() -> None:
+            self.post_message(self.Weighed(number, weigh(session, options, name=name)))
+
+        # Not one of Textual's workers: the engine may hang, or a folder on the network, and nobody waits for them.
+        threading.Thread(target=work_on_it, name="weighing", daemon=True).start()
+
+    @on(Weighed)
+    def _take_weight(self, news: Weighed) -> None:
+        if news.number != self._number or self._run is not None:
+            return
+        self._weight = weight = news.weight
+        if weight.plan is not None:
+            if weight.plan.spec.name is None:
+                self._made_name = (weight.plan.spec.image, weight.plan.name)
+            self.query_one("#terminal", Tick).propose(weight.plan.request.tty)
+            self.query_one("#join", Tick).propose(weight.plan.request.tty)
+        self._show_weight()
+
+    def _show_weight(self) -> None:
+        if self._run is not None or not self.is_attached:
+            return
+        weight, width = self._weight or Weight(), self.size.width
+        self._show_problems((*self._typed_problems, *weight.problems))
+        pull = "not here: it is pulled" if weight.to_pull else ""
+        self.fields.show_facts(launchtext.image_words(weight.image) or pull)
+        lines = list(self._failure)
+        if weight.failure is not None:
+            lines += launchtext.failure_lines(weight.failure, width)
+        elif weight.plan is not None:
+            lines += launchtext.plan_lines(weight.plan, to_pull=weight.to_pull, width=width)
+        self.query_one("#below", Lines).show(lines)
+
+    def _show_problems(self, problems: tuple[FieldProblem, ...]) -> None:
+        self.fields.show_problems(problems)
+        fields = [field for problem in problems if (field := launchform.field_of(problem))]
+        if any(field.key in launchform.MORE_KEYS for field in fields):
+            self.add_class("-more")
+
+    def _named(self, options: LaunchOptions) -> LaunchOptions:
+        """With the name that the docker line shows."""
+        if options.name is None and self._made_name is not None and self._made_name[0] == options.image:
+            return replace(options, name=self._made_name[1])
+        return options
+
+    def _refuse(self, problems: tuple[FieldProblem, ...]) -> None:
+        """Show what must be corrected, and go to the first of it."""
+        self._number += 1  # what is being weighed is older
+        self._weight, self._typed_problems = Weight(problems=problems), ()
+        self._failure = [(Cell(" Correct what is marked, and launch again.", "critical"),)]
+        self._show_weight()
+        first = next((field for problem in problems if (field := launchform.field_of(problem))), None)
+        if first is not None:
+            self.fields.go_to(first.key)
+
+    def _stay(self, lines: list[tuple[Cell, ...]]) -> None:
+        """Tell what went wrong; everything typed stays."""
+        self._failure = lines
+        self._weight = None
+        self._show_weight()
