@@ -17,10 +17,11 @@ from gpuconsole.core.text import parse_size
 from gpuconsole.engine.model import EngineInfo, GpuPath, Mount
 from gpuconsole.engine.request import CreateRequest, PortRequest, Ulimit
 from gpuconsole.gpu.model import Gpu
+from gpuconsole.host.caller import caller_name
 from gpuconsole.launch.gpupath import GpuRoute
 from gpuconsole.launch.gpus import GpuChoice, GpuUnit
 from gpuconsole.launch.render import DockerRun, quote, render
-from gpuconsole.launch.request import build_request, caller_name, name_for
+from gpuconsole.launch.request import build_request, name_for
 from gpuconsole.launch.spec import GpuWish, GpuWishKind, LaunchSpec, PullPolicy, Variable, VariableSource
 
 GIB = 2**30
