@@ -165,13 +165,13 @@ def by_uuid(text: str | None, uuids: Mapping[str, str]) -> str | None:
 
 def problems_of(group: Group, problems: Iterable[FieldProblem]) -> tuple[str, ...]:
     """What is wrong with the fields of a row, a sentence each; with several fields, which one."""
-    texts = []
-    for problem in problems:
-        for field in group:
-            if problem.field in field.options:
-                start = f"{field.label}: " if len(group) > 1 else ""
-                texts.append(plain_line(f"{start}{problem.message}"))
-                break
+    problems = tuple(problems)
+    texts = [
+        plain_line(f"{field.label}: {problem.message}" if len(group) > 1 else problem.message)
+        for field in group
+        for problem in problems
+        if problem.field in field.options
+    ]
     return tuple(dict.fromkeys(texts))
 
 

@@ -184,13 +184,13 @@ class LaunchScreen(Weighing):
         if problems:
             self._refuse(problems)
             return
-        typed = self._everything()
+        app, typed = self.app, self._everything()
         self._failure = []
         self._run = LaunchRun(
             self.app.desk,
             self._named(options),
             on_news=self._went_on,
-            on_end=lambda outcome: self._ended(outcome, typed),
+            on_end=lambda outcome: self._ended(app, outcome, typed),
         )
         self.add_class("-launching")
         self._show_step(self.WentOn(LaunchNews("begins")))
@@ -200,9 +200,9 @@ class LaunchScreen(Weighing):
     def _went_on(self, news: LaunchNews) -> None:
         self.post_message(self.WentOn(news))  # on the launch's thread
 
-    def _ended(self, outcome: Launched | ConsoleError, typed: dict[str, str]) -> None:
-        """On the launch's thread."""
-        app, folder = self.app, launchform.current_folder()
+    def _ended(self, app: ConsoleApp, outcome: Launched | ConsoleError, typed: dict[str, str]) -> None:
+        """On the launch's thread, where a screen that was left knows no app any more."""
+        folder = launchform.current_folder()
         if isinstance(outcome, Launched) and folder:
             app.desk.drafts.remember(folder, typed)
         if not self._left:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from gpuconsole.tui.app import ConsoleApp
     from gpuconsole.tui.present.launchform import Field, Group
 
+_VOLUMES = next(field for field in launchform.FIELDS if field.key == "volumes")
+
 
 class LaunchFields(VerticalScroll, can_focus=False):
     """Rows of fields."""
@@ -48,7 +50,7 @@ class LaunchFields(VerticalScroll, can_focus=False):
 
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
-        self._volumes = 0
+        self._volumes: list[CompletingInput] = []
 
     def compose(self) -> ComposeResult:
         """The rows, then those that are rarely needed."""
@@ -89,16 +91,13 @@ class LaunchFields(VerticalScroll, can_focus=False):
     # --- what stands in the fields ---
 
     def _add_volume(self, text: str) -> None:
-        number = self._volumes
-        self._volumes += 1
+        number = len(self._volumes)
         label = Lines(classes="label")
-        line = self._input(next(each for each in launchform.FIELDS if each.key == "volumes"), f"field-volume-{number}")
+        line = self._input(_VOLUMES, f"field-volume-{number}")
         line.settle(text)
+        self._volumes.append(line)
         self.query_one("#volumes").mount(Horizontal(label, line, classes="row"))
         label.show([(Cell(" Volumes" if number == 0 else "", "dim"),)])
-
-    def _volume_inputs(self) -> list[CompletingInput]:
-        return list(self.query_one("#volumes").query(CompletingInput))
 
     def typed(self) -> dict[str, str]:
         """Everything that stands in the fields, by key; volumes in lines."""
@@ -107,7 +106,7 @@ class LaunchFields(VerticalScroll, can_focus=False):
             for field in launchform.FIELDS
             if field.key != "volumes"
         }
-        found["volumes"] = "\n".join(line.value.strip() for line in self._volume_inputs() if line.value.strip())
+        found["volumes"] = "\n".join(line.value.strip() for line in self._volumes if line.value.strip())
         return {key: value for key, value in found.items() if value.strip()}
 
     def fill(self, values: Mapping[str, str]) -> None:
@@ -116,7 +115,7 @@ class LaunchFields(VerticalScroll, can_focus=False):
             if field.key != "volumes":
                 self.query_one(f"#field-{field.key}", CompletingInput).settle(values.get(field.key, ""))
         volumes = [line for line in values.get("volumes", "").splitlines() if line.strip()][: launchform.MOST_VOLUMES]
-        lines = self._volume_inputs()
+        lines = list(self._volumes)
         for line, text in zip(lines, [*volumes, *[""] * len(lines)], strict=False):
             line.settle(text)
         for text in [*volumes, ""][len(lines) :]:
@@ -132,7 +131,7 @@ class LaunchFields(VerticalScroll, can_focus=False):
 
     def go_to(self, key: str) -> None:
         """Put the focus on a field."""
-        (self._volume_inputs()[0] if key == "volumes" else self.query_one(f"#field-{key}", Input)).focus()
+        (self._volumes[0] if key == "volumes" else self.query_one(f"#field-{key}", Input)).focus()
 
     # --- what is wrong, what is chosen ---
 
@@ -172,13 +171,18 @@ class LaunchFields(VerticalScroll, can_focus=False):
         line = event.input
         if not isinstance(line, CompletingInput):
             return
-        lines = self._volume_inputs()
+        lines = self._volumes
         if lines and line is lines[-1] and line.value and len(lines) < launchform.MOST_VOLUMES:
             self._add_volume("")
         if line.completes and line.has_focus and line.value != line.settled:
             self._complete(line, everything=False)
         elif line.has_focus:
             self.screen.query_one(Choices).shut()
+
+    @on(Input.Submitted)
+    def _go_on(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.screen.focus_next()
 
     @on(CompletingInput.Wanted)
     def _open(self, event: CompletingInput.Wanted) -> None:

@@ -1,0 +1,519 @@
+"""The launch form on real engines: from defaults to a container, everything typed, everything that goes wrong."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual import events
+from textual.pilot import Pilot
+from textual.widgets import Button
+
+from gpuconsole.services.runs import RunKind, RunState
+from gpuconsole.tui.app import ConsoleApp
+from gpuconsole.tui.screens.launch import LaunchScreen
+from gpuconsole.tui.screens.launchfields import LaunchFields
+from gpuconsole.tui.screens.main import MainScreen
+from gpuconsole.tui.screens.question import QuestionScreen
+from gpuconsole.tui.widgets.completer import Choices
+from gpuconsole.tui.widgets.gpupicker import GpuPicker
+from gpuconsole.tui.widgets.lines import Lines
+from gpuconsole.tui.widgets.tick import Tick
+from tests.rig.client import EngineClient
+from tests.rig.engines import Engine
+from tests.rig.nvml import NvmlBox, box
+from tests.rig.nvml.gpu import GpuProcess
+from tests.rig.nvml.presets import busy
+from tests.rig.registry import Registry
+from tests.rig.tmux import Tmux
+from tests.tui.console import console, shown, until
+
+pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("nvml", "project")]
+GIB = 2**30
+IMAGE = "cuda-env"
+"""An image that says it has PyTorch and CUDA, two megabytes small."""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder the console is started in."""
+    folder = tmp_path / "my project"
+    (folder / "data").mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def form(app: ConsoleApp) -> LaunchScreen:
+    assert isinstance(app.screen, LaunchScreen), app.screen
+    return app.screen
+
+
+def below(app: ConsoleApp) -> str:
+    lines = form(app).query_one("#below", Lines).lines
+    return " ".join(" ".join("".join(cell.text for cell in line) for line in lines).split())
+
+
+def problem(app: ConsoleApp, key: str) -> str:
+    lines = form(app).query_one(f"#problem-{key}", Lines).lines
+    return " ".join("".join(cell.text for cell in line).strip() for line in lines)
+
+
+async def opened(pilot: Pilot[Any], app: ConsoleApp) -> LaunchFields:
+    """The form by its key, weighed once."""
+    await until(pilot, lambda: app.images is not None and app.host_view and app.host_view.gpus, what="images and GPUs")
+    await pilot.press("n")
+    await until(pilot, lambda: isinstance(app.screen, LaunchScreen), what="the form")
+    await until(pilot, lambda: form(app)._weight is not None, what="weighed")
+    await pilot.pause()
+    return form(app).fields
+
+
+async def weighed(pilot: Pilot[Any], app: ConsoleApp) -> None:
+    """Wait until what stands in the form is weighed."""
+    number = form(app)._number
+    form(app)._weigh()
+    screen = form(app)
+    await until(pilot, lambda: screen._number > number and screen._weight is not None)
+    seen = screen._weight
+    screen._weigh()
+    await until(pilot, lambda: screen._weight is not seen, what="weighed again")
+    await pilot.pause()
+
+
+def on_main(app: ConsoleApp) -> bool:
+    return isinstance(app.screen, MainScreen)
+
+
+def without_joining(app: ConsoleApp) -> None:
+    form(app).query_one("#join", Tick).decide(False)
+
+
+def inspect(engine: EngineClient, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(engine.docker("inspect", name).stdout)[0]
+    return found
+
+
+def names(engine: EngineClient) -> list[str]:
+    return engine.docker("ps", "--all", "--format", "{{.Names}}").stdout.split()
+
+
+async def test_enter_on_the_defaults_launches_and_joins(
+    engine_modern: Engine, tmp_path: Path, project: Path, tmux: Tmux, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    image = engine_modern.load(IMAGE)
+    engine_modern.load("small")
+    tmux.session("sleep 1000")
+    for name, value in tmux.environment().items():
+        monkeypatch.setenv(name, value)
+    app = console(engine_modern.host, tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        fields = await opened(pilot, app)
+        assert fields.value("image") == image
+        assert isinstance(app.focused, Button)
+        line = below(app)
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, MainScreen), what="back on the main screen")
+        await until(pilot, lambda: app.containers)
+        (container,) = [view.container for view in app.containers or ()]
+        main = app.screen
+        assert isinstance(main, MainScreen)
+        await until(pilot, lambda: main.grid.cursor == container.id, what="the cursor on the new container")
+        await until(pilot, lambda: container.name in tmux.windows(), what="a window with its terminal")
+        assert f"--name {container.name} " in line
+    found = inspect(engine_modern, container.name)
+    assert found["Config"]["Image"] == image
+    assert found["Config"]["Tty"]
+    assert found["Config"]["WorkingDir"] == "/workspace"
+    assert [(m["Source"], m["Destination"]) for m in found["Mounts"]] == [(str(project), "/workspace")]
+    assert found["Config"]["Labels"]["gpuconsole.gpus"].count("GPU-") == 1
+    assert app.desk.runs.all()[0].kind is RunKind.LAUNCH
+    assert app.desk.runs.all()[0].state is RunState.OK
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36), (200, 50)])
+async def test_it_stands_on_one_screen(engine_modern: Engine, tmp_path: Path, size: tuple[int, int]) -> None:
+    engine_modern.load(IMAGE)
+    app = console(engine_modern.host, tmp_path)
+    async with app.run_test(size=size) as pilot:
+        await opened(pilot, app)
+        text = shown(app)
+        for word in ("Image", "GPUs", "Name", "Volumes", "Ports", "Env", "Shm size", "User", "Workdir", "Command",
+                     "Launch", "attach", "terminal", "remove it", "docker run", "GiB free", "F5"):  # fmt: skip
+            assert word in text, word
+        assert "torch 2.9.0, CUDA 12.8" in text
+        assert all(len(line.rstrip()) <= size[0] for line in text.splitlines())
+        seen = []
+        for _ in range(16):
+            assert app.focused is not None
+            seen.append(app.focused.id)
+            await pilot.press("tab")
+        assert seen[:15] == [
+            "launch", "join", "terminal", "remove", "field-image", "field-gpus", "picker", "field-name",
+            "field-volume-0", "field-volume-1", "field-ports", "field-environment", "field-shm", "field-user",
+            "field-workdir",
+        ]  # fmt: skip
+
+
+async def test_everything_typed_reaches_the_container(engine_modern: Engine, tmp_path: Path, project: Path) -> None:
+    image = engine_modern.load("small")
+    app = console(engine_modern.host, tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        fields = await opened(pilot, app)
+        fields.go_to("image")
+        await pilot.press("end", "ctrl+u", *"small")
+        await until(pilot, lambda: form(app).query_one(Choices).is_open)
+        await pilot.press("tab")
+        assert fields.value("image") == image
+        for key, text in {
+            "gpus": "2", "name": "train", "ports": "8888 9000:80/udp", "environment": "A=1 'B=two words'",
+            "shm": "128m", "user": "1000:1000", "workdir": "/data", "command": "sh -c 'sleep 1000'",
+            "memory": "256m", "ulimits": "nofile=1024", "labels": "team=vision",
+        }.items():  # fmt: skip
+            fields.set(key, text)
+        form(app).query_one("#field-volume-1").focus()
+        await pilot.press(*"./data:/data:ro")
+        assert fields.typed()["volumes"] == f"{project}:/workspace\n./data:/data:ro"
+        without_joining(app)
+        form(app).query_one("#terminal", Tick).decide(True)
+        form(app).query_one("#remove", Tick).decide(True)
+        await weighed(pilot, app)
+        assert "--env A " in below(app)
+        assert "two words" not in below(app)
+        await pilot.press("f5")
+        await until(pilot, lambda: isinstance(app.screen, MainScreen) or form(app)._failure)
+        assert isinstance(app.screen, MainScreen), below(app)
+    found = inspect(engine_modern, "train")
+    config, limits = found["Config"], found["HostConfig"]
+    assert {(m["Destination"], m["RW"]) for m in found["Mounts"]} == {("/workspace", True), ("/data", False)}
+    assert {"A=1", "B=two words"} <= set(config["Env"])
+    assert (config["User"], config["WorkingDir"], config["Cmd"]) == ("1000:1000", "/data", ["sh", "-c", "sleep 1000"])
+    assert config["Tty"]
+    assert config["Labels"]["team"] == "vision"
+    assert config["Labels"]["gpuconsole.gpus"].count("GPU-") == 2
+    assert (limits["ShmSize"], limits["Memory"], limits["AutoRemove"]) == (128 * 2**20, 256 * 2**20, True)
+    assert limits["PortBindings"]["8888/tcp"][0]["HostIp"] == "127.0.0.1"
+    assert limits["PortBindings"]["80/udp"][0]["HostPort"] == "9000"
+
+
+async def test_what_is_wrong_stands_under_its_field_and_nothing_is_made(engine_modern: Engine, tmp_path: Path) -> None:
+    image = engine_modern.load(IMAGE)
+    engine_modern.docker("run", "-d", "--name", "taken", "-p", "127.0.0.1:18765:80", image, "sleep", "1000")
+    app = console(engine_modern.host, tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        fields = await opened(pilot, app)
+        wrong = {"gpus": "device=7", "ports": "99999", "shm": "much", "user": "a b", "command": "echo 'a"}
+        for key, text in wrong.items():
+            fields.set(key, text)
+        await weighed(pilot, app)
+        assert "65535" in problem(app, "ports")
+        assert "Shm size" in problem(app, "shm")
+        assert "User" in problem(app, "shm")
+        assert "quote" in problem(app, "command")
+        await pilot.press("f5")
+        assert app.focused is not None
+        assert app.focused.id == "field-command", "the first that must be corrected"
+        fields.set("command", "")
+        await pilot.press("f5")
+        await until(pilot, lambda: app.focused and app.focused.id == "field-ports")
+        assert [fields.value(key) for key in ("ports", "shm", "user")] == ["99999", "much", "a b"]
+        for key, text in {"ports": "18765:80", "shm": "", "user": "", "name": "taken"}.items():
+            fields.set(key, text)
+        await weighed(pilot, app)
+        assert "GPU 7 is not in this machine" in problem(app, "gpus")
+        fields.set("gpus", "auto")
+        await weighed(pilot, app)
+        assert "taken by a container" in problem(app, "name")
+        assert "18766" in problem(app, "ports")
+        await pilot.press("f5")
+        await until(pilot, lambda: "taken by a container" in below(app), what="why it was not launched")
+        assert fields.value("name") == "taken"
+    assert names(engine_modern) == ["taken"]
+
+
+async def test_gpus_are_ticked_by_what_is_seen(engine_modern: Engine, nvml: NvmlBox, tmp_path: Path) -> None:
+    whole = box(2)
+    holder = busy(whole.gpus[0], GpuProcess(os.getpid(), 90 * GIB))
+    nvml.write(whole.with_(gpus=(holder, whole.gpus[1])))
+    engine_modern.load(IMAGE)
+    app = console(engine_modern.host, tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: app.host_view and app.host_view.gpus and app.host_view.gpus[0].holders)
+        fields = await opened(pilot, app)
+        picker = form(app).query_one(GpuPicker)
+        assert picker.picked == {"1"}, "the free one"
+        assert f":{os.getpid()}" in shown(app)
+        picker.focus()
+        await pilot.press("space")
+        await until(pilot, lambda: picker.picked == {"0", "1"})
+        assert fields.value("gpus") == "device=0,1"
+        await pilot.press("down", "space")
+        await until(pilot, lambda: picker.picked == {"0"})
+        await weighed(pilot, app)
+        assert "is busy" in below(app)
+        await pilot.press("n")
+        await until(pilot, lambda: picker.picked == set())
+        assert fields.value("gpus") == "none"
+        await pilot.press("a")
+        await until(pilot, lambda: picker.picked == {"0", "1"})
+        await pilot.press("f")
+        await until(pilot, lambda: picker.picked == {"1"})
+        nvml.write(whole.with_(gpus=(whole.gpus[0], busy(whole.gpus[1], GpuProcess(os.getpid(), 90 * GIB)))))
+        await until(pilot, lambda: picker.picked == {"0"}, what="another one is the freest")
+        uuid = whole.gpus[0].uuid
+        await until(pilot, lambda: uuid in below(app), what="the line follows")
+        nvml.write(whole.with_(gpus=(whole.gpus[0].with_(lost=True), whole.gpus[1])))
+        await until(pilot, lambda: "cannot be given" in shown(app))
+
+
+async def test_paths_and_images_are_completed(engine_modern: Engine, tmp_path: Path, project: Path) -> None:
+    image = engine_modern.load(IMAGE)
+    small = engine_modern.load("small")
+    (project / "data" / "deep").mkdir()
+    (project / "d\x1b[2Jangerous").mkdir()
+    app = console(engine_modern.host, tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        fields = await opened(pilot, app)
+        choices = form(app).query_one(Choices)
+        fields.go_to("image")
+        await pilot.press("down")
+        await until(pilot, lambda: choices.is_open)
+        assert "torch 2.9.0, CUDA 12.8" in shown(app)
+        while choices.choice != small:
+            await pilot.press("down")
+        await pilot.press("enter")
+        assert fields.value("image") == small
+        assert not choices.is_open
+        await pilot.press("down", "escape")
+        assert isinstance(app.screen, LaunchScreen), "esc closed the list only"
+        form(app).query_one("#field-volume-1").focus()
+        await pilot.press(*"./d")
+        await until(pilot, lambda: choices.is_open)
+        assert choices.choice == "./data/"
+        assert "angerous" not in shown(app)
+        await pilot.press("tab")
+        assert form(app).query_one("#field-volume-1").value == "./data/"  # type: ignore[attr-defined]
+        await pilot.press("down")
+        await until(pilot, lambda: choices.choice == "./data/deep/")
+        await pilot.press("tab", "tab")
+        assert app.focused is not None
+        assert app.focused.id == "field-volume-2"
+        fields.set("image", image)
+
+
+def fresh(engine: Engine, registry: Registry) -> str:
+    """An image with three megabytes nobody else has, on a registry and not in the engine any more."""
+    base = engine.load("small")
+    engine.docker("run", "--name", "grow", base, "sh", "-c", "head -c 3000000 /dev/urandom > /noise")
+    engine.docker("commit", "grow", "gpuconsole-test/fresh:1")
+    engine.docker("rm", "grow")
+    target = registry.push(engine, "gpuconsole-test/fresh:1")
+    engine.docker("rmi", "--force", "gpuconsole-test/fresh:1", target, check=False)
+    return registry.over_the_line(target)
+
+
+async def test_a_pull_is_seen_stopped_and_done_again(engine_modern: Engine, registry: Registry, tmp_path: Path) -> None:
+    reference = fresh(engine_modern, registry)
+    app = console(engine_modern.host, tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        fields = await opened(pilot, app)
+        fields.set("image", reference)
+        fields.set("name", "pulled")
+        without_joining(app)
+        await weighed(pilot, app)
+        assert "will be pulled" in below(app)
+        registry.line.limit(bytes_per_second=200_000)
+        await pilot.press("f5")
+        await until(pilot, lambda: "%" in below(app) and "Downloading" in below(app), what="layers and a share")
+        await pilot.press("f5")
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, QuestionScreen))
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, LaunchScreen))
+        assert form(app)._run is not None, "Cancel has the focus"
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, QuestionScreen))
+        await pilot.press("y")
+        await until(pilot, lambda: isinstance(app.screen, LaunchScreen) and form(app)._run is None, what="stopped")
+        assert "nothing was launched" in below(app)
+        assert (fields.value("image"), fields.value("name")) == (reference, "pulled")
+        assert [run.state for run in app.desk.runs.all()] == [RunState.CANCELLED]
+        assert names(engine_modern) == []
+        registry.line.restore()
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: isinstance(app.screen, MainScreen), seconds=60, what="launched")
+    assert names(engine_modern) == ["pulled"]
+
+
+async def test_a_launch_goes_on_behind_and_leaving_stops_one(
+    engine_modern: Engine, registry: Registry, tmp_path: Path
+) -> None:
+    reference = fresh(engine_modern, registry)
+    app = console(engine_modern.host, tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        fields = await opened(pilot, app)
+        fields.set("image", reference)
+        fields.set("name", "behind")
+        registry.line.limit(bytes_per_second=300_000)
+        await pilot.press("f5")
+        await until(pilot, lambda: "Downloading" in below(app))
+        await pilot.press("f6")
+        await until(pilot, lambda: isinstance(app.screen, MainScreen))
+        assert app.desk.runs.all()[0].state is RunState.RUNNING
+        registry.line.restore()
+        await until(pilot, lambda: app.desk.runs.all()[0].ended, seconds=60)
+        await until(pilot, lambda: any(view.container.name == "behind" for view in app.containers or ()))
+        engine_modern.docker("rm", "--force", "behind")
+        engine_modern.docker("rmi", "--force", reference)
+        fields = await opened(pilot, app)
+        fields.set("image", reference)
+        fields.set("name", "left")
+        registry.line.limit(bytes_per_second=50_000)
+        await pilot.press("f5")
+        await until(pilot, lambda: form(app)._run is not None)
+        began = time.monotonic()
+    assert time.monotonic() - began < 5
+    assert names(engine_modern) == []
+
+
+async def test_a_failure_is_told_in_the_form_and_nothing_typed_is_lost(
+    engine_modern: Engine, registry: Registry, tmp_path: Path
+) -> None:
+    image = engine_modern.load(IMAGE)
+    app = console(engine_modern.host, tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        fields = await opened(pilot, app)
+        missing = f"{registry.address}/no/such:1"
+        fields.set("image", missing)
+        fields.set("environment", "A=1")
+        await pilot.press("f5")
+        await until(pilot, lambda: form(app)._run is None and form(app)._failure, what="why")
+        assert missing in below(app)
+        assert (fields.value("image"), fields.value("environment")) == (missing, "A=1")
+        fields.set("image", image)
+        fields.set("command", "sh -c 'echo [b]out; exit 3'")
+        fields.set("name", "short")
+        await pilot.press("f5")
+        await until(pilot, lambda: "exit code 3" in below(app))
+        assert "[b]out" in below(app)
+        assert fields.value("command") == "sh -c 'echo [b]out; exit 3'"
+        assert app.desk.runs.all()[0].state is RunState.FAILED
+    assert names(engine_modern) == ["short"]
+
+
+async def test_the_folder_keeps_what_was_launched_and_no_secret(
+    engine_modern: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = engine_modern.load("small")
+    engine_modern.load(IMAGE)
+    for first in (True, False):
+        app = console(engine_modern.host, tmp_path)
+        async with app.run_test(size=(80, 24)) as pilot:
+            fields = await opened(pilot, app)
+            if first:
+                fields.set("image", small)
+                fields.set("environment", "API_TOKEN=s3cr3t-value EPOCHS=3")
+                fields.set("gpus", "none")
+                fields.set("name", "once")
+                fields.set("memory", "256m")
+                form(app).query_one("#remove", Tick).decide(True)
+                without_joining(app)
+                await pilot.press("f5")
+                await until(pilot, functools.partial(on_main, app), what="launched")
+                continue
+            assert fields.value("image") == small
+            assert fields.value("environment") == "API_TOKEN EPOCHS=3"
+            assert (fields.value("gpus"), fields.value("name"), fields.value("memory")) == ("none", "", "256m")
+            assert form(app).query_one("#remove", Tick).value
+            assert form(app).has_class("-more"), "what is set is seen"
+            assert "API_TOKEN is not set in this shell" in problem(app, "environment")
+    for path in tmp_path.glob("runs.db*"):
+        assert b"s3cr3t-value" not in path.read_bytes()
+
+
+async def test_what_was_typed_is_there_again_after_leaving(engine_modern: Engine, tmp_path: Path) -> None:
+    engine_modern.load(IMAGE)
+    app = console(engine_modern.host, tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        fields = await opened(pilot, app)
+        fields.set("environment", "A=1")
+        fields.go_to("name")
+        await pilot.press(*"quick", "enter")
+        assert app.focused is not None
+        assert app.focused.id == "field-volume-0", "enter goes on"
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, MainScreen))
+        fields = await opened(pilot, app)
+        assert (fields.value("environment"), fields.value("name")) == ("A=1", "quick")
+
+
+async def test_what_is_pasted_is_harmless(engine_modern: Engine, tmp_path: Path) -> None:
+    engine_modern.load(IMAGE)
+    app = console(engine_modern.host, tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        fields = await opened(pilot, app)
+        fields.go_to("name")
+        assert app.focused is not None
+        app.focused.post_message(events.Paste("[red]a\x1b]0;pwned\x07\x9b2J\u202eb"))
+        await until(pilot, lambda: fields.value("name") == "[red]ab")
+        await weighed(pilot, app)
+        assert "cannot be a name" in problem(app, "name")
+        assert "\x1b" not in shown(app)
+
+
+async def test_with_readonly_nothing_can_be_launched(engine_modern: Engine, tmp_path: Path) -> None:
+    engine_modern.load(IMAGE)
+    app = console(engine_modern.host, tmp_path, readonly=True)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: app.images)
+        await pilot.press("n")
+        assert isinstance(app.screen, MainScreen)
+        await app.push_screen(LaunchScreen(None))
+        await until(pilot, lambda: isinstance(app.screen, MainScreen))
+    assert names(engine_modern) == []
+
+
+async def test_an_engine_that_is_away_is_said_and_comes_back(engine_modern: Engine, tmp_path: Path) -> None:
+    engine_modern.load(IMAGE)
+    app = console(engine_modern.host, tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        fields = await opened(pilot, app)
+        fields.set("environment", "A=1")
+        engine_modern.stop()
+        await until(pilot, lambda: "docker run" not in below(app) and below(app), what="the engine is away")
+        await pilot.press("f5")
+        await until(pilot, lambda: form(app)._run is None and form(app)._failure, what="why it was not launched")
+        assert fields.value("environment") == "A=1"
+        engine_modern.start()
+        await until(pilot, lambda: "docker run" in below(app), seconds=60, what="it is back")
+
+
+async def test_the_toolkits_way_on_an_old_engine(engine_old: Engine, tmp_path: Path) -> None:
+    engine_old.load(IMAGE)
+    app = console(engine_old.host, tmp_path)
+    async with app.run_test(size=(120, 36)) as pilot:
+        fields = await opened(pilot, app)
+        assert "NVIDIA_VISIBLE_DEVICES=GPU-" in below(app)
+        fields.set("name", "old")
+        without_joining(app)
+        await pilot.press("f5")
+        await until(pilot, lambda: isinstance(app.screen, MainScreen), what="launched")
+    assert inspect(engine_old, "old")["HostConfig"]["Runtime"] == "nvidia"
+
+
+async def test_the_folder_is_gone(
+    engine_modern: Engine, tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine_modern.load(IMAGE)
+    monkeypatch.chdir(project / "data")
+    app = console(engine_modern.host, tmp_path)
+    (project / "data").rmdir()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot, app)
+        assert "is gone" in below(app)
+        await pilot.press("f5")
+        await until(pilot, lambda: form(app)._failure, what="why")
