@@ -13,7 +13,7 @@ from textual.message import Message
 from textual.widgets import Button
 
 from gpuconsole.core.errors import ConsoleError
-from gpuconsole.core.text import shorten
+from gpuconsole.core.text import plain_line
 from gpuconsole.launch.spec import SpecInvalid
 from gpuconsole.services.launching import Launched
 from gpuconsole.services.launchruns import LaunchNews, LaunchRun
@@ -105,8 +105,8 @@ class LaunchScreen(Weighing):
             self.dismiss(None)
             return
         folder = launchform.current_folder()
-        words = f" in {folder}" if folder else ""
-        self.query_one("#top", Lines).show([(Cell(" Launch a container", "strong"), Cell(shorten(words, 200), "dim"))])
+        words = f" in {plain_line(folder)}" if folder else ""
+        self.query_one("#top", Lines).show([(Cell(" Launch a container", "strong"), Cell(words, "dim"))])
         self.query_one("#launch", Button).focus()
         self._show_gpus()
         self.watch(self.app, "host_view", self._show_gpus, init=False)
@@ -170,9 +170,6 @@ class LaunchScreen(Weighing):
     # --- the launch itself ---
 
     @on(Button.Pressed, "#launch")
-    def _pressed(self) -> None:
-        self.action_launch()
-
     def action_launch(self) -> None:
         """Start the container."""
         if self._run is not None or self.app.readonly:
@@ -193,6 +190,7 @@ class LaunchScreen(Weighing):
             on_end=lambda outcome: self._ended(app, outcome, typed),
         )
         self.add_class("-launching")
+        self.fields.show_problems(())
         self._show_step(self.WentOn(LaunchNews("begins")))
         self._run.start()
         self.refresh_bindings()

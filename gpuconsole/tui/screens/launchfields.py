@@ -27,10 +27,12 @@ if TYPE_CHECKING:
     from gpuconsole.tui.present.launchform import Field, Group
 
 _VOLUMES = next(field for field in launchform.FIELDS if field.key == "volumes")
+_PROBLEM_ROWS = 2
+"""Rows that a problem takes beside its field at most; the fields must stay in sight."""
 
 
-class LaunchFields(VerticalScroll, can_focus=False):
-    """Rows of fields."""
+class LaunchFields(VerticalScroll, can_focus=False, inherit_bindings=False):
+    """Rows of fields; they scroll as the focus goes."""
 
     app: ConsoleApp
 
@@ -135,16 +137,21 @@ class LaunchFields(VerticalScroll, can_focus=False):
 
     # --- what is wrong, what is chosen ---
 
-    def show_problems(self, problems: Iterable[FieldProblem]) -> None:
-        """Say under each row what is wrong in it."""
-        problems = tuple(problems)
+    def show_problems(self, problems: Iterable[FieldProblem]) -> tuple[str, ...]:
+        """Say under each row what is wrong in it; returns what is too long to be said there in full."""
+        problems, cut = tuple(problems), []
+        sign = self.app.glyphs.critical
         for group in (*launchform.ROWS, *launchform.MORE):
-            lines = [
-                line
-                for text in launchform.problems_of(group, problems)
-                for line in launchtext.wrapped(f"{self.app.glyphs.critical} {text}", self.size.width - 12, "critical")
-            ]
+            lines: list[tuple[Cell, ...]] = []
+            for text in launchform.problems_of(group, problems):
+                rows = launchtext.wrapped(f"{sign} {text}", self.size.width - 12, "critical")
+                if len(rows) > _PROBLEM_ROWS:
+                    cut.append(text)
+                    last = rows[_PROBLEM_ROWS - 1][0].text.rstrip(".,; ")
+                    rows = [*rows[: _PROBLEM_ROWS - 1], (Cell(f"{last} {self.app.glyphs.ellipsis}", "critical"),)]
+                lines += rows
             self.query_one(f"#problem-{group[0].key}", Lines).show(lines)
+        return tuple(cut)
 
     def show_gpus(self, *, rows_at_most: int) -> None:
         """The GPUs, with those ticked that the wish would get now."""

@@ -118,21 +118,23 @@ class Weighing(Screen[None]):
         if self._run is not None or not self.is_attached:
             return
         weight, width = self._weight or Weight(), self.size.width
-        self._show_problems((*self._typed_problems, *weight.problems))
+        cut = self._show_problems((*self._typed_problems, *weight.problems))
         pull = "not here: it is pulled" if weight.to_pull else ""
         self.fields.show_facts(launchtext.image_words(weight.image) or pull)
         lines = list(self._failure)
+        lines += [line for text in cut for line in launchtext.wrapped(f"{text}.", width, "critical")]
         if weight.failure is not None:
             lines += launchtext.failure_lines(weight.failure, width)
         elif weight.plan is not None:
             lines += launchtext.plan_lines(weight.plan, to_pull=weight.to_pull, width=width)
         self.query_one("#below", Lines).show(lines)
 
-    def _show_problems(self, problems: tuple[FieldProblem, ...]) -> None:
-        self.fields.show_problems(problems)
+    def _show_problems(self, problems: tuple[FieldProblem, ...]) -> tuple[str, ...]:
+        cut = self.fields.show_problems(problems)
         fields = [field for problem in problems if (field := launchform.field_of(problem))]
         if any(field.key in launchform.MORE_KEYS for field in fields):
             self.add_class("-more")
+        return cut
 
     def _named(self, options: LaunchOptions) -> LaunchOptions:
         """With the name that the docker line shows."""
