@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import click
-from click.shell_completion import CompletionItem
 
 from gpuconsole.cli.context import Settings, pass_settings
+from gpuconsole.cli.names import complete_container
 from gpuconsole.core.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -31,15 +30,8 @@ leaves nothing behind, also on ctrl+c. --image uses a fresh container and remove
 Exit code 0 when no check failed, 1 when one failed."""
 
 
-def _names(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    from gpuconsole.services.naming import names_for_completion
-
-    host = ctx.find_root().params.get("host") or os.environ.get("GPUCONSOLE_HOST")
-    return [CompletionItem(name) for name in names_for_completion(host, incomplete)]
-
-
 @click.command(epilog=_EPILOG)
-@click.argument("name", metavar="[NAME]", required=False, shell_complete=_names)
+@click.argument("name", metavar="[NAME]", required=False, shell_complete=complete_container)
 @click.option("--image", metavar="REF", help="Check a fresh container of this image instead.")
 @click.option("--local", is_flag=True, help="Check this machine's own Python instead.")
 @click.option("--gpus", metavar="GPUS", help="With --image: N, device=0,2, all, auto or none.")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.shell_completion import CompletionItem
 
 from gpuconsole.cli.context import Settings, pass_settings
+from gpuconsole.cli.names import complete_image
 from gpuconsole.cli.output import data, json_document, talk
 from gpuconsole.core.errors import ExitCode
 
@@ -61,13 +60,6 @@ class _LaunchCommand(click.Command):
         return [*super().collect_usage_pieces(ctx), "[-- COMMAND …]"]
 
 
-def _complete_image(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    from gpuconsole.services.image_names import image_names_for_completion
-
-    host = ctx.find_root().params.get("host") or os.environ.get("GPUCONSOLE_HOST")
-    return [CompletionItem(name) for name in image_names_for_completion(host, incomplete)]
-
-
 def _options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options that describe the container, in the order of ``--help``."""
     many: dict[str, Any] = {"multiple": True}
@@ -105,7 +97,7 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @click.command(cls=_LaunchCommand, epilog=_EPILOG, options_metavar="[OPTIONS]")
-@click.argument("image", metavar="IMAGE", shell_complete=_complete_image)
+@click.argument("image", metavar="IMAGE", shell_complete=complete_image)
 @_options
 @click.option("-d", "--detach", is_flag=True, help="In the background, as it always is without --wait.")
 @click.option("--wait", is_flag=True, help="Follow its output and return its exit code.")

@@ -1,4 +1,4 @@
-"""Arguments that name containers, with completion."""
+"""Arguments that name containers and images, with completion."""
 
 from __future__ import annotations
 
@@ -10,21 +10,33 @@ import click
 from click.shell_completion import CompletionItem
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
-def _complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    from gpuconsole.services.naming import names_for_completion
+def _completer(names: str) -> Completer:
+    def complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        from gpuconsole.services import completing
 
-    # While completing, click runs no command, so the options before it are read from what it parsed.
-    host = ctx.find_root().params.get("host") or os.environ.get("GPUCONSOLE_HOST")
-    return [CompletionItem(name) for name in names_for_completion(host, incomplete)]
+        # While completing, click runs no command, so the options before it are read from what it parsed.
+        host = ctx.find_root().params.get("host") or os.environ.get("GPUCONSOLE_HOST")
+        return [CompletionItem(name) for name in getattr(completing, names)(host, incomplete)]
+
+    return complete
+
+
+complete_container = _completer("container_names")
+"""Completes a container's name."""
+complete_image = _completer("image_names")
+"""Completes a local image's tag."""
 
 
 def container_argument(command: Command) -> Command:
     """Give a command the argument NAME, one container."""
-    return click.argument("name", metavar="NAME", shell_complete=_complete)(command)
+    return click.argument("name", metavar="NAME", shell_complete=complete_container)(command)
 
 
 def container_arguments(command: Command) -> Command:
     """Give a command the arguments NAME…, one container or several."""
-    return click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=_complete)(command)
+    return click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=complete_container)(
+        command
+    )

@@ -113,9 +113,3 @@ class TimedOut(ConsoleError):
     """An answer did not come in time."""
 
     exit_code = ExitCode.TIMEOUT
-
-
-class CheckFailed(ConsoleError):
-    """A check ran and its verdict is fail."""
-
-    exit_code = ExitCode.FAILED

@@ -14,16 +14,6 @@ def state_dir() -> Path:
     return Path(platformdirs.user_state_path(_NAME, appauthor=False))
 
 
-def config_dir() -> Path:
-    """Folder of what the user writes (``$XDG_CONFIG_HOME/gpuconsole``); not created here."""
-    return Path(platformdirs.user_config_path(_NAME, appauthor=False))
-
-
-def cache_dir() -> Path:
-    """Folder of what can be made again (``$XDG_CACHE_HOME/gpuconsole``); not created here."""
-    return Path(platformdirs.user_cache_path(_NAME, appauthor=False))
-
-
 def styles_dir() -> Path:
     """Folder of the style sheets: beside the modules in a wheel, at the top level in a checkout.
 

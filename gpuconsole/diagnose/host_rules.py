@@ -66,7 +66,6 @@ class HostFacts:
     docker_cli: bool = False
     tmux: str | None = None
     """Version of tmux; None when it is not installed."""
-    local_images: int | None = None
 
 
 def examine(facts: HostFacts) -> tuple[Finding, ...]:

@@ -9,9 +9,9 @@ import secrets
 from collections.abc import Sequence
 
 from gpuconsole import __version__
+from gpuconsole.core.users import caller_name
 from gpuconsole.engine.model import EngineInfo, GpuPath, Mount
 from gpuconsole.engine.request import CreateRequest
-from gpuconsole.host.caller import caller_name
 from gpuconsole.images.reference import is_image_id, parse
 from gpuconsole.launch import labels
 from gpuconsole.launch.gpupath import RUNTIME_NAME, GpuRoute

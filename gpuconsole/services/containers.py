@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gpuconsole.core.errors import ConsoleError, NotFound
+from gpuconsole.core.users import user_name
 from gpuconsole.engine.model import Container, Image, Usage
 from gpuconsole.host.claims import ClaimedGpu, ClaimedGpus, resolve_claims
 from gpuconsole.host.model import GpuView, Holder, HostView
@@ -18,7 +19,7 @@ from gpuconsole.host.usage import UsageReader
 from gpuconsole.images.reference import is_image_id, parse, short
 from gpuconsole.launch.labels import USER
 from gpuconsole.services.gather import gather
-from gpuconsole.services.ownership import main_process, main_process_uid, user_name
+from gpuconsole.services.ownership import main_process, main_process_uid
 
 if TYPE_CHECKING:
     from gpuconsole.engine.protocol import Engine

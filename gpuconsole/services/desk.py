@@ -13,9 +13,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from gpuconsole.core.errors import ConsoleError, NotFound, Refused
+from gpuconsole.core.users import caller_name
 from gpuconsole.services.drafts import Drafts
 from gpuconsole.services.feed import Feed, Listener
-from gpuconsole.services.ownership import caller_name, someone_elses
+from gpuconsole.services.ownership import someone_elses
 from gpuconsole.services.runs import Run, RunKind, Runs, RunState
 
 if TYPE_CHECKING:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import difflib
-import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from gpuconsole.core.errors import Conflict, ConsoleError, EngineRefused, NotFound
+from gpuconsole.core.errors import Conflict, EngineRefused, NotFound
 from gpuconsole.engine.model import Container, ContainerState
 
 if TYPE_CHECKING:
     from gpuconsole.engine.protocol import Engine
-
-_COMPLETION_S = 1.0
 
 
 def find(engine: Engine, reference: str) -> Container:
@@ -71,25 +68,3 @@ def need_running(container: Container, what: str) -> None:
         f"Container {container.name} does not run ({container.state.value}), and {what} needs it to run.",
         hint=f"Start it: gpuconsole start {container.name}",
     )
-
-
-def names_for_completion(host: str | None, incomplete: str) -> list[str]:
-    """Names of containers that begin with ``incomplete``, for a shell's completion.
-
-    Quick and silent: without an engine that answers in a second there is none.
-    """
-    found: list[str] = []
-
-    def ask() -> None:
-        from gpuconsole.services.session import Session
-
-        session = Session(host=host)
-        try:
-            found.extend(one.name for one in session.engine.containers())
-        except ConsoleError:
-            return
-
-    thread = threading.Thread(target=ask, name="completion", daemon=True)
-    thread.start()
-    thread.join(_COMPLETION_S)
-    return sorted(name for name in tuple(found) if name.startswith(incomplete))

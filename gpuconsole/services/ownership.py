@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from gpuconsole.core.users import caller_name, user_name
 from gpuconsole.engine.model import Container
-from gpuconsole.host.caller import caller_name as caller_name
-from gpuconsole.host.caller import user_name as user_name
 from gpuconsole.host.cgroup import read_container_id
 from gpuconsole.launch.labels import USER
 

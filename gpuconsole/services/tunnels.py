@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
+from gpuconsole.core.users import caller_name
 from gpuconsole.engine.model import Port
-from gpuconsole.services.ownership import caller_name
 
 _UNPRIVILEGED = 1024
 

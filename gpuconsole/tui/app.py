@@ -72,8 +72,6 @@ class ConsoleApp(App[None]):
         self.history = GpuHistory()
         self.ringing: set[str] = set()
         """Containers whose end rings the bell."""
-        self.failed: BaseException | None = None
-        """What ended the console, when it did not end by itself."""
         for each in theme.THEMES:
             self.register_theme(each)
         self.theme = theme.default_theme()

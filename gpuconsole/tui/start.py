@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import sys
-import traceback
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -37,8 +36,3 @@ def open_console(session: Session, *, readonly: bool) -> int:
         signal.signal(number, leave)
     app.run()
     return app.return_code if app.return_code is not None else int(ExitCode.OK)
-
-
-def last_words(error: BaseException) -> str:
-    """What ended the console, to be read after the terminal was given back."""
-    return "".join(traceback.format_exception(error))

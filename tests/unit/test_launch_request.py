@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from gpuconsole import __version__
 from gpuconsole.core.text import parse_size
+from gpuconsole.core.users import caller_name
 from gpuconsole.engine.model import EngineInfo, GpuPath, Mount
 from gpuconsole.engine.request import CreateRequest, PortRequest, Ulimit
 from gpuconsole.gpu.model import Gpu
-from gpuconsole.host.caller import caller_name
 from gpuconsole.launch.gpupath import GpuRoute
 from gpuconsole.launch.gpus import GpuChoice, GpuUnit
 from gpuconsole.launch.render import DockerRun, quote, render

@@ -13,6 +13,7 @@ import stat
 
 from gpuconsole.core.errors import BadFile, ConsoleError, EngineUnavailable, Refused, TimedOut
 from gpuconsole.core.text import plain_line
+from gpuconsole.core.users import user_name
 from gpuconsole.engine.endpoint import Endpoint
 
 _ENGINE_PROGRAMS = ("dockerd", "podman", "/usr/bin/dockerd", "/usr/sbin/dockerd", "/snap/bin/dockerd")
@@ -126,9 +127,9 @@ def socket_refused(path: str) -> Refused:
         return Refused(message, hint="Its folder is closed to you: ask the administrator, or use your own engine.")
     group = _group_name(status.st_gid)
     if not status.st_mode & stat.S_IWGRP or status.st_gid == 0:
-        owner = _user_name(status.st_uid)
+        owner = user_name(status.st_uid)
         return Refused(message, hint=f"It belongs to {owner} alone: ask the administrator, or use your own engine.")
-    user = _user_name(os.getuid())
+    user = user_name(os.getuid())
     if status.st_gid not in os.getgroups() and is_member(user, status.st_gid):
         inside = " Leave tmux by 'tmux kill-server' first (it ends every session): its server keeps the old groups."
         return Refused(
@@ -160,13 +161,6 @@ def _group_name(gid: int) -> str:
         return grp.getgrgid(gid).gr_name
     except KeyError:
         return str(gid)
-
-
-def _user_name(uid: int) -> str:
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)
 
 
 def _network(endpoint: Endpoint, error: OSError) -> EngineUnavailable:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuconsole.core.text import duration, gib, shorten
+from gpuconsole.core.text import gib, shorten
 from gpuconsole.gpu.model import Gpu
 from gpuconsole.host.model import GpuView
 from gpuconsole.host.state import MemoryState, memory_state
@@ -25,8 +25,6 @@ STATE_TONES: dict[MemoryState, Tone] = {
     MemoryState.FAILED: "critical",
     MemoryState.UNKNOWN: "dim",
 }
-STALE_AFTER_S = 5.0
-"""Data older than this says its age."""
 
 
 def state_cell(view: GpuView, glyphs: Glyphs) -> Cell:
@@ -147,11 +145,6 @@ def problem_words(view: GpuView) -> str:
         return gpu.problem
     words = [throttle_words(gpu)] if gpu.throttle_reasons else []
     return ", ".join(words)
-
-
-def age_words(age_s: float) -> str:
-    """``12 s old`` when it is worth saying."""
-    return f"{duration(age_s)} old" if age_s >= STALE_AFTER_S else ""
 
 
 def brief(view: GpuView, width: int, glyphs: Glyphs) -> tuple[Cell, ...]:

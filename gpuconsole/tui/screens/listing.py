@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from gpuconsole.core.users import caller_name
 from gpuconsole.host.model import Holder
-from gpuconsole.services.ownership import caller_name
 from gpuconsole.services.runs import RunKind
 from gpuconsole.tui.present import container, image, notice, process, run
 from gpuconsole.tui.present.cell import Column, Row
@@ -105,11 +105,7 @@ class Listing:
         return run.row(thing, now=now, glyphs=app.glyphs)
 
     def _is_mine(self, thing: Any) -> bool:
-        if self.name == "containers":
-            return bool(thing.user == caller_name())
-        if self.name == "processes":
-            return bool(thing.user == caller_name())
-        return True
+        return self.name not in ("containers", "processes") or bool(thing.user == caller_name())
 
     @property
     def chosen(self) -> ContainerView | ImageView | Holder | Run | None:

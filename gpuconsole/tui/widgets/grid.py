@@ -15,7 +15,7 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from gpuconsole.tui.present.cell import EMPTY, Cell, Column, Row, laid_out
+from gpuconsole.tui.present.cell import EMPTY, Column, Row, laid_out
 
 
 class Grid(ScrollView, can_focus=True, inherit_bindings=False):
@@ -253,8 +253,3 @@ def fitted(text: str, width: int, align: str = "left") -> str:
     if length > width:
         return set_cell_size(text, max(0, width - 1)) + "…" if width > 0 else ""
     return " " * (width - length) + text if align == "right" else text + " " * (width - length)
-
-
-def cells_of(*texts: str) -> tuple[Cell, ...]:
-    """Plain cells."""
-    return tuple(Cell(text) for text in texts)

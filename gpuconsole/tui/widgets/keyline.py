@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from textual import events
-from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.widget import Widget
 
 from gpuconsole.tui import actions
 from gpuconsole.tui.present.cell import Cell
@@ -17,10 +15,6 @@ _RANKS = {action.id: action.rank for action in actions.ALL}
 
 class KeyLine(Lines):
     """One line of keys and words; what fits less well than the rest is left out, never cut."""
-
-    def compose(self) -> ComposeResult:
-        """Nothing inside."""
-        return iter(())
 
     def on_mount(self) -> None:
         """Follow what can be done now."""
@@ -61,8 +55,3 @@ class KeyLine(Lines):
 
 def _rank(binding: Binding) -> int:
     return _RANKS.get(binding.id or "", 3)
-
-
-def bindings_of(widget: Widget) -> list[str]:
-    """Keys that act on ``widget`` now, for tests and help."""
-    return [binding.key for _, binding, enabled, _ in widget.screen.active_bindings.values() if enabled]

@@ -1,4 +1,4 @@
-"""Who runs gpuconsole: the same answer for what is labelled and for what is asked about."""
+"""Users by name: of a number, and of who runs gpuconsole, the same for what is labelled and what is asked about."""
 
 from __future__ import annotations
 
