@@ -56,7 +56,8 @@ def puller(request: pytest.FixtureRequest) -> EngineClient:
 
 
 def test_layers_come_with_their_progress(puller: EngineClient, registry: Registry, fresh: str) -> None:
-    ours, target = DockerEngine.connect(Endpoint(puller.host, "--host")), fresh
+    ours, target = DockerEngine.connect(Endpoint(puller.host, "--host")), registry.over_the_line(fresh)
+    registry.line.limit(bytes_per_second=1_000_000)  # an engine tells sizes now and then only, of layers under way
     steps = list(ours.pull(target))
     layers = {step.layer for step in steps if step.layer}
     assert len(layers) >= 2
@@ -136,10 +137,17 @@ def test_a_line_that_breaks_in_a_layer(puller: EngineClient, registry: Registry,
     ours.close()
 
 
+def _rests(registry: Registry) -> bool:
+    """Whether nothing comes over the slow line any more, which else brings a piece several times a second."""
+    before = registry.line.sent_bytes
+    time.sleep(2)
+    return registry.line.sent_bytes == before
+
+
 def test_closing_ends_a_pull_in_the_engine_too(puller: EngineClient, registry: Registry, fresh: str) -> None:
     ours = DockerEngine.connect(Endpoint(puller.host, "--host"))
     target = registry.over_the_line(fresh)
-    registry.line.limit(bytes_per_second=200_000)
+    registry.line.limit(bytes_per_second=50_000)  # more than a minute for the largest layer
     stream, seen = ours.pull(target), threading.Event()
 
     def read() -> None:
@@ -153,8 +161,8 @@ def test_closing_ends_a_pull_in_the_engine_too(puller: EngineClient, registry: R
     stream.close()
     thread.join(10)
     assert not thread.is_alive()
+    until(lambda: _rests(registry), what="nothing more is fetched")
     registry.line.restore()
-    time.sleep(2)
     with pytest.raises(NotFound):
         ours.image(target)
 

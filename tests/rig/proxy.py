@@ -30,6 +30,11 @@ class BadLine:
         """Give `127.0.0.1:port`, as it stands before an image's name."""
         return f"127.0.0.1:{self.port}"
 
+    @property
+    def sent_bytes(self) -> int:
+        """Give how much went to the client since the last `limit`."""
+        return self._sent
+
     def limit(self, *, bytes_per_second: float | None = None, cut_after_bytes: int | None = None) -> None:
         """Slow down what goes to the client, and cut everything after so many bytes from now."""
         self._sent = 0
