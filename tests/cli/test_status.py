@@ -424,3 +424,19 @@ def test_status_imports_nothing_heavy(nvml_box: NvmlBox, with_driver: bool, argu
         [sys.executable, "-c", code, *arguments], env=env, capture_output=True, text=True, timeout=60, check=True
     )
     assert done.stderr.splitlines()[-1] == f"{0 if with_driver else 3} []"
+
+
+@pytest.mark.parametrize("arguments", [(), ("--json",), ("--watch", "1")])
+def test_an_interrupt_ends_it_while_the_driver_hangs(nvml_box: NvmlBox, arguments: tuple[str, ...]) -> None:
+    """At once, not when the driver answers or the look is given up: that would end it with another code."""
+    nvml_box.write(nvml_box.state.with_(delays_ms={"nvmlDeviceGetCount_v2": 600_000}))
+    process = subprocess.Popen(
+        [*COMMAND, *arguments], env=nvml_box.env() | UTF8, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 60
+    while len(os.listdir(f"/proc/{process.pid}/task")) < 2 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    out, error = process.communicate(timeout=60)
+    assert process.returncode == (0 if "--watch" in arguments else 130), error
+    assert "answered" not in out + error

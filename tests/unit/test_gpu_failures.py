@@ -6,16 +6,18 @@ import ctypes.util
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import pynvml
 import pytest
 
 from gpuconsole.gpu.model import GpuSnapshot, GpuStatus
 from gpuconsole.gpu.nvml.source import NvmlSource
 from tests.rig.nvml import NvmlBox, NvmlState, box, h200
-from tests.rig.nvml.fixtures import load
+from tests.rig.nvml.fixtures import code_of, load
 
 
 @pytest.fixture
@@ -219,6 +221,77 @@ def test_a_hanging_driver_does_not_keep_the_process_alive(nvml_box: NvmlBox) -> 
         [sys.executable, "-c", code], env=nvml_box.env(), capture_output=True, text=True, check=True, timeout=60
     )
     assert done.stdout.strip() == "not-answering"
+
+
+@pytest.mark.parametrize("call", ["nvmlInitWithFlags", "nvmlDeviceGetCount_v2", "nvmlDeviceGetTemperature"])
+def test_closing_waits_for_no_call_that_hangs(nvml_box: NvmlBox, call: str) -> None:
+    """Driver hangs in any call while somebody waits for it with patience: closing returns, and lets that one go too."""
+    nvml_box.write(nvml_box.state.with_(delays_ms={call: 600_000}))
+    program = """
+import threading
+from gpuconsole.gpu.nvml.source import NvmlSource
+source = NvmlSource(start_limit_s=600)
+waiting = threading.Thread(target=lambda: print(source.snapshot().reason))
+waiting.start()
+while not any(thread.name == "nvml" for thread in threading.enumerate()):
+    pass
+source.close()
+waiting.join()
+print(any(thread.name == "nvml" for thread in threading.enumerate()), "the driver still holds the question")
+source.close()
+"""
+    assert nvml_box.python(program).splitlines() == ["not-answering", "True the driver still holds the question"]
+
+
+def test_closing_waits_for_no_driver_that_hangs_when_it_is_let_go(nvml_box: NvmlBox) -> None:
+    nvml_box.write(nvml_box.state.with_(delays_ms={"nvmlShutdown": 600_000}))
+    program = """
+from gpuconsole.gpu.nvml.source import NvmlSource
+source = NvmlSource()
+print(len(source.snapshot().gpus))
+source.close()
+print("closed")
+"""
+    assert nvml_box.python(program).splitlines() == ["2", "closed"]
+
+
+def test_a_console_that_looks_at_a_hung_driver_ends_when_it_is_told_to(nvml_box: NvmlBox) -> None:
+    nvml_box.write(nvml_box.state.with_(delays_ms={"nvmlDeviceGetCount_v2": 600_000}))
+    program = """
+import threading
+from gpuconsole.gpu.nvml.source import NvmlSource
+from gpuconsole.services.sampler import Sampler
+from gpuconsole.services.session import Session
+session = Session()
+session._gpus = NvmlSource(start_limit_s=600)
+sampler = Sampler("gpu-sampler", lambda: session.gpus.snapshot(), interval_s=1, on_result=print)
+sampler.start()
+while not any(thread.name == "nvml" for thread in threading.enumerate()):
+    pass
+sampler.stop(0.2)
+session.close()
+print("closed")
+"""
+    assert nvml_box.python(program) == "closed"
+
+
+def test_a_question_given_up_is_let_go_when_the_driver_answers_it(nvml: NvmlBox) -> None:
+    """The library is started as often as it is let go, also by who was not waited for."""
+    source = NvmlSource(start_limit_s=0.05)
+    nvml.write(nvml.state.with_(delays_ms={"nvmlDeviceGetCount_v2": 700}))
+    assert source.snapshot().reason == "not-answering"
+    source.close()
+    deadline = time.monotonic() + 60
+    while any(thread.name.startswith("nvml") for thread in threading.enumerate()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert code_of(pynvml.nvmlDeviceGetCount) == 1  # not started by anybody any more
+
+
+def test_after_closing_it_is_still_known_which_driver_this_process_loaded(nvml: NvmlBox, source: NvmlSource) -> None:
+    source.snapshot()
+    source.close()
+    nvml.write(nvml.state.with_(init=18))
+    assert source.snapshot().reason == "driver-changed"
 
 
 def test_the_source_may_be_asked_again_after_it_was_closed(nvml: NvmlBox, source: NvmlSource) -> None:

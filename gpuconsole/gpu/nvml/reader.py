@@ -83,6 +83,12 @@ class Reader:
             self._gateway.stop()
             self._gateway = None
 
+    def successor(self) -> Reader:
+        """A reader that starts anew, and knows which driver this process loaded: the binding never unloads it."""
+        successor = Reader(refresh_s=self._refresh_s, sysfs=self._sysfs)
+        successor._first_driver = self._first_driver
+        return successor
+
     def _started(self) -> Gateway | Problem:
         if self._gateway is not None:
             return self._gateway

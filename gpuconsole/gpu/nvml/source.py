@@ -11,6 +11,9 @@ from gpuconsole.gpu.model import GpuSnapshot
 from gpuconsole.gpu.nvml.codes import not_answering
 from gpuconsole.gpu.nvml.reader import Reader
 
+_CLOSE_LIMIT_S = 0.2
+"""How long closing waits for a driver that is to be let go. Who quits does not want to wait for it."""
+
 
 class _Look:
     """One reading on its own daemon thread."""
@@ -21,6 +24,8 @@ class _Look:
         self._snapshot: GpuSnapshot | None = None
         self._error: BaseException | None = None
         self.done = threading.Event()
+        self.over = threading.Event()
+        """Nobody needs to wait any longer: it is done, or not wanted any more."""
         threading.Thread(target=self._run, name="nvml", daemon=True).start()
 
     def _run(self) -> None:
@@ -30,6 +35,7 @@ class _Look:
             self._error = error
         finally:
             self.done.set()
+            self.over.set()
 
     def snapshot(self) -> GpuSnapshot:
         """What was read, once done."""
@@ -59,45 +65,65 @@ class NvmlSource:
     ) -> None:
         self._limit_s = limit_s
         self._start_limit_s = start_limit_s
-        self._refresh_s = refresh_s
-        self._sysfs = sysfs
-        self._reader = self._new_reader()
+        self._turn = threading.Lock()
+        """Held by who waits for the driver: one question at a time."""
         self._lock = threading.Lock()
+        """Guards the two below, and is never held while anybody waits."""
+        self._reader = Reader(refresh_s=refresh_s, sysfs=sysfs)
         self._look: _Look | None = None
         self._last: GpuSnapshot | None = None
-
-    def _new_reader(self) -> Reader:
-        return Reader(refresh_s=self._refresh_s, sysfs=self._sysfs)
 
     def snapshot(self, *, details: bool = False) -> GpuSnapshot:
         """Read every GPU now.
 
-        When the driver does not answer in time, the last snapshot comes back with its own ``taken_at`` and the
-        reason ``not-answering``; the question stays with the driver, and the next call waits for it again.
+        When the driver does not answer in time, or the source is closed meanwhile, the last snapshot comes back with
+        its own ``taken_at`` and the reason ``not-answering``; the question stays with the driver, and the next call
+        waits for it again.
 
         Args:
             details: Also take the readings anew that are slow or seldom change.
         """
-        with self._lock:
-            if self._look is None or self._look.done.is_set():  # an answer that came too late is old by now
-                self._look = _Look(self._reader, details=details)
+        with self._turn:
+            look = self._begun(details=details)
             limit_s = self._start_limit_s if self._last is None else self._limit_s
-            if not self._look.done.wait(limit_s):
+            look.over.wait(limit_s)
+            if not look.done.is_set():
                 return self._unanswered(limit_s)
-            look, self._look = self._look, None
+            with self._lock:
+                if self._look is look:
+                    self._look = None
             self._last = look.snapshot()
             return self._last
 
-    def close(self) -> None:
-        """Let the driver go, unless it still holds a question: then the reader is left to it."""
+    def _begun(self, *, details: bool) -> _Look:
+        """The question the driver still has, else a new one."""
         with self._lock:
-            if self._look is None or self._look.done.is_set():
-                self._reader.close()
-            else:
-                self._reader = self._new_reader()
-            self._look = None
+            if self._look is None or self._look.done.is_set():  # an answer that came too late is old by now
+                self._look = _Look(self._reader, details=details)
+            return self._look
+
+    def close(self) -> None:
+        """Let the driver go, and who waits for it. A driver that hangs is left to a thread of its own, not waited for.
+
+        The library is let go when the question that the driver still holds is answered.
+        """
+        with self._lock:
+            look, self._look = self._look, None
+            reader, self._reader = self._reader, self._reader.successor()
+        if look is not None:
+            look.over.set()
+        letting_go = threading.Thread(target=_let_go, args=(reader, look), name="nvml-close", daemon=True)
+        letting_go.start()
+        letting_go.join(_CLOSE_LIMIT_S)
 
     def _unanswered(self, limit_s: float) -> GpuSnapshot:
         problem = not_answering(limit_s)
         last = self._last or GpuSnapshot(taken_at=time())
         return replace(last, problem=problem.message, hint=problem.hint, reason=problem.reason)
+
+
+def _let_go(reader: Reader, look: _Look | None) -> None:
+    """Close ``reader`` once ``look`` no longer works with it."""
+    if look is not None:
+        look.done.wait()
+    reader.close()

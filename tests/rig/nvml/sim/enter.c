@@ -91,6 +91,8 @@ nvmlReturn_t nvmlInitWithFlags(u32 flags) { return (void)flags, init(__func__); 
 nvmlReturn_t nvmlShutdown(void)
 {
     pthread_mutex_lock(&lock);
+    refresh();
+    if (inits && now) slow(of_call(&now->system, "delay", __func__));
     nvmlReturn_t code = inits ? OK : UNINITIALIZED;
     if (inits) inits--;
     pthread_mutex_unlock(&lock);
