@@ -16,7 +16,7 @@ from gpuconsole.cli.output import data
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
     """Print the completion script for SHELL; container and image names are completed too."""
-    from gpuconsole.cli.main import cli
+    from gpuconsole.cli.commands import cli
 
     make = get_completion_class(shell)
     if make is None:  # click knows all three; another shell cannot get past the choice above

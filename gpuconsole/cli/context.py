@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,13 @@ from gpuconsole.core.errors import Refused
 
 if TYPE_CHECKING:
     from gpuconsole.services.session import Session
+
+_NO = frozenset({"", "0", "false", "no", "off"})
+
+
+def debug_by_environment() -> bool:
+    """Whether ``GPUCONSOLE_DEBUG`` asks for tracebacks; 0, false, no, off and nothing do not."""
+    return os.environ.get("GPUCONSOLE_DEBUG", "").strip().lower() not in _NO
 
 
 @dataclass(slots=True)

@@ -149,7 +149,7 @@ def test_image_names_are_completed(engine_modern: Engine) -> None:
     image = engine_modern.load("small")
     asked = {"_GPUCONSOLE_COMPLETE": "zsh_complete", "COMP_WORDS": "gpuconsole launch gpuc", "COMP_CWORD": "2"}
     env = environment(engine_modern) | asked
-    code = "from gpuconsole.cli.main import cli; cli(prog_name='gpuconsole')"
+    code = "from gpuconsole.cli.commands import cli; cli(prog_name='gpuconsole')"
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False)
     assert image in done.stdout
 

@@ -14,7 +14,8 @@ import click
 import pytest
 
 from gpuconsole import __version__
-from gpuconsole.cli import main as front
+from gpuconsole.cli import front
+from gpuconsole.cli.commands import COMMANDS
 from gpuconsole.cli.context import Settings, pass_settings
 from gpuconsole.cli.lazy import LazyGroup
 from gpuconsole.cli.output import Column, confirm, table, width_of
@@ -107,9 +108,9 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
 def test_a_reader_that_goes_away_while_much_is_written_is_no_error(tmp_path: Path) -> None:
     script = tmp_path / "much.py"
     script.write_text(
-        "import click\nfrom gpuconsole.cli import main as front\n"
+        "import click\nfrom gpuconsole.cli import commands, main\n"
         "@click.command()\ndef much():\n    for n in range(100000): click.echo(f'line {n}')\n"
-        "front.cli.add_command(much)\nfront.run(['much'])\n"
+        "commands.cli.add_command(much)\nmain.run(['much'])\n"
     )
     answer = subprocess.run(
         ["bash", "-c", f"set -o pipefail; {sys.executable} {script} | head -n 1"],
@@ -174,7 +175,7 @@ def test_exit_codes_in_the_readme_are_those_of_the_code() -> None:
 
 def test_commands_in_the_readme_are_those_of_the_code() -> None:
     text = README.read_text()
-    for name in front.COMMANDS:
+    for name in COMMANDS:
         assert re.search(rf"`(gpuconsole )?{name}\b", text), f"command {name} is missing in the README's table"
 
 
@@ -182,9 +183,9 @@ def test_an_interrupt_while_a_command_runs_ends_it_with_130(tmp_path: Path) -> N
     """A real SIGINT to a real process that waits."""
     script = tmp_path / "wait.py"
     script.write_text(
-        "import time, click\nfrom gpuconsole.cli import main as front\n"
+        "import time, click\nfrom gpuconsole.cli import commands, main\n"
         "@click.command()\ndef wait():\n    print('waiting', flush=True); time.sleep(30)\n"
-        "front.cli.add_command(wait)\nfront.run(['wait'])\n"
+        "commands.cli.add_command(wait)\nmain.run(['wait'])\n"
     )
     process = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None

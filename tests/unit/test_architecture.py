@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import gpuconsole
-from gpuconsole.cli.main import COMMANDS
+from gpuconsole.cli.commands import COMMANDS
 
 PACKAGE = Path(gpuconsole.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
@@ -51,7 +51,7 @@ def test_help_of_a_command_loads_no_heavy_library(name: str) -> None:
 
 
 def test_the_front_door_loads_no_heavy_library() -> None:
-    assert loaded_after("import gpuconsole.cli.main, gpuconsole.services.session") == set()
+    assert loaded_after("import gpuconsole.cli.front, gpuconsole.services.session") == set()
 
 
 def test_text_shown_by_the_engine_adapters_passes_through_the_cleaner() -> None:

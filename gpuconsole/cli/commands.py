@@ -1,0 +1,55 @@
+"""The ``gpuconsole`` command: its options and its commands, each imported when it is asked for."""
+
+from __future__ import annotations
+
+import click
+
+from gpuconsole import __version__
+from gpuconsole.cli.context import Settings, debug_by_environment
+from gpuconsole.cli.lazy import LazyGroup
+
+COMMANDS = {
+    "status": ("gpuconsole.cli.status:status", "Every GPU: use, memory, temperature, and who holds it."),
+    "ps": ("gpuconsole.cli.containers:ps", "Containers with their GPUs and GPU memory."),
+    "images": ("gpuconsole.cli.images:images", "Local images with the PyTorch and CUDA inside."),
+    "launch": ("gpuconsole.cli.launch:launch", "Start a PyTorch container with the chosen GPUs and volumes."),
+    "check": ("gpuconsole.cli.check:check", "Prove that torch works inside a container."),
+    "inspect": ("gpuconsole.cli.containers:inspect", "All about one container; secrets masked."),
+    "logs": ("gpuconsole.cli.containers:logs", "Output of a container."),
+    "shell": ("gpuconsole.cli.interactive:shell", "A shell inside a container."),
+    "attach": ("gpuconsole.cli.interactive:attach", "Join a container's own terminal."),
+    "start": ("gpuconsole.cli.actions:start", "Start a stopped container."),
+    "stop": ("gpuconsole.cli.actions:stop", "Stop a container."),
+    "restart": ("gpuconsole.cli.actions:restart", "Stop and start a container."),
+    "pause": ("gpuconsole.cli.actions:pause", "Freeze a container, or let it go on with --resume."),
+    "rm": ("gpuconsole.cli.actions:rm", "Remove a container."),
+    "doctor": ("gpuconsole.cli.doctor:doctor", "What this machine lacks, and how to get it."),
+    "completion": ("gpuconsole.cli.completion:completion", "Shell completion for bash, zsh or fish."),
+}
+"""Command → where it lives and its one line of help, in the order ``--help`` lists them."""
+
+
+@click.group(
+    cls=LazyGroup,
+    commands_at=COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    invoke_without_command=True,
+    epilog="Every command has examples: gpuconsole COMMAND --help",
+)
+@click.option("-H", "--host", metavar="URL", envvar="GPUCONSOLE_HOST", help="Engine to talk to, as DOCKER_HOST has it.")
+@click.option("--readonly", is_flag=True, help="Refuse everything that changes something.")
+@click.option("--debug", is_flag=True, help="Show the traceback of a failure, as GPUCONSOLE_DEBUG=1 does.")
+@click.version_option(__version__, prog_name="gpuconsole")
+@click.pass_context
+def cli(ctx: click.Context, host: str | None, readonly: bool, debug: bool) -> None:
+    """Watch, launch and prove PyTorch-CUDA containers on this machine's GPUs.
+
+    Without a command it opens the console.
+    """
+    settings = Settings(host=host, debug=debug or debug_by_environment(), readonly=readonly)
+    ctx.obj = settings
+    ctx.call_on_close(settings.close)
+    if ctx.invoked_subcommand is None:
+        from gpuconsole.tui.start import open_console
+
+        ctx.exit(open_console(settings.session(), readonly=readonly))

@@ -1,0 +1,96 @@
+"""The front door: runs the command line, and is the one place where failures become sentences and exit codes."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from gpuconsole.cli.commands import cli
+from gpuconsole.cli.context import debug_by_environment
+from gpuconsole.cli.output import failure, talk
+from gpuconsole.core.errors import ConsoleError, ExitCode
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code; failures are told on stderr, without a traceback."""
+    _open_streams()
+    argv = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in argv[: _command_position(argv)] or debug_by_environment()
+    try:
+        result = cli.main(args=argv, prog_name="gpuconsole", standalone_mode=False)
+        sys.stdout.flush()
+    except ConsoleError as error:
+        if debug:
+            import traceback
+
+            traceback.print_exception(error)
+        failure(error, detail=debug)
+        return int(error.exit_code)
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    except click.ClickException as error:
+        error.show()
+        return int(ExitCode.USAGE)
+    except (KeyboardInterrupt, click.Abort):
+        talk("gpuconsole: interrupted.")
+        return int(ExitCode.INTERRUPTED)
+    except (BrokenPipeError, SystemExit) as end:
+        return _reader_left(end)
+    except Exception as error:  # noqa: BLE001 (the last line before the person)
+        return _unforeseen(error, debug=debug)
+    return int(result) if isinstance(result, int) else int(ExitCode.OK)
+
+
+def _unforeseen(error: Exception, *, debug: bool) -> int:
+    """A fault of our own, or an output that cannot be written; never a traceback unless it was asked for."""
+    import traceback
+
+    from gpuconsole.core.text import plain_line
+
+    if debug:
+        traceback.print_exception(error)
+    words = plain_line(f"{type(error).__name__}: {error}")
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EBADF):
+        talk(f"gpuconsole: the output could not be written ({words}); what was begun goes on.")
+        talk("  → Make room where it is written; 'gpuconsole ps' shows what runs.")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the rest would fail again at exit
+        return int(ExitCode.BAD_FILE)
+    talk(f"gpuconsole: something went wrong inside gpuconsole itself ({words}).")
+    talk("  → Run it again with --debug before the command, and report what it shows.")
+    return int(ExitCode.INTERNAL)
+
+
+def _open_streams() -> None:
+    """Give us streams that can be written, whatever we were started with: closed ones, or narrow encodings."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115  # stays open as long as the program
+        elif hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+
+
+def _reader_left(end: BaseException) -> int:
+    """The reader of our output went away (``| head``): that is its right, and the rest would fail again at exit."""
+    # click meets a broken pipe itself, puts this wrapper around stdout, and exits as from a failure.
+    if isinstance(end, SystemExit) and not type(sys.stdout).__name__.endswith("PacifyFlushWrapper"):
+        raise end
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return int(ExitCode.OK)
+
+
+def _command_position(argv: Sequence[str]) -> int:
+    """Index of the command's name among the arguments, or their number."""
+    skip = False
+    for position, argument in enumerate(argv):
+        if skip:
+            skip = False
+        elif argument in ("-H", "--host"):
+            skip = True
+        elif not argument.startswith("-"):
+            return position
+    return len(argv)
