@@ -5,19 +5,22 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
-import signal
+import socket
 import subprocess
 import threading
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
-from gpuconsole.core.errors import ConsoleError, NotFound, Refused
+from gpuconsole.core.errors import ConsoleError
+from gpuconsole.core.text import plain_line
 from gpuconsole.core.users import caller_name
 from gpuconsole.services.drafts import Drafts
 from gpuconsole.services.feed import Feed, Listener
+from gpuconsole.services.killing import end_process
 from gpuconsole.services.ownership import someone_elses
 from gpuconsole.services.runs import Run, RunKind, Runs, RunState
+from gpuconsole.services.tunnels import Server, server_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,8 +65,11 @@ class Desk:
         """Begin to look, and tell ``listener``."""
         self.runs.on_change = listener.runs_changed
         listener.runs_changed(self.runs.all())
-        self._feed = Feed(self.session, listener, interval_s=interval_s)
+        self._feed = self._open_feed(listener, interval_s)
         self._feed.start()
+
+    def _open_feed(self, listener: DeskListener, interval_s: float) -> Feed:
+        return Feed(self.session, listener, interval_s=interval_s)
 
     def close(self) -> None:
         """Let go of everything; checks and launches under way are cancelled, containers go on."""
@@ -75,6 +81,34 @@ class Desk:
         if self._feed is not None:
             self._feed.close()
         self._checks.put(None)
+
+    # --- who and where ---
+
+    @property
+    def me(self) -> str:
+        """The user whose things are "mine"."""
+        return caller_name()
+
+    @property
+    def host_name(self) -> str:
+        """What the machine is called, in one short word."""
+        return plain_line(socket.gethostname().partition(".")[0], limit=24)
+
+    def server(self, endpoint_url: str) -> Server:
+        """How the machine of the engine is reached from elsewhere."""
+        return server_of(endpoint_url)
+
+    def address(self) -> str:
+        """The engine's address for another gpuconsole, which is to enter a container.
+
+        Raises:
+            ConsoleError: Nobody can enter one now.
+        """
+        return self.session.endpoint.url
+
+    def now(self) -> float:
+        """Seconds since the epoch, of what is shown."""
+        return time.time()
 
     # --- looking ---
 
@@ -143,38 +177,8 @@ class Desk:
         return someone_elses(container, local=self.session.endpoint.local)
 
     def end_process(self, holder: Holder) -> str:
-        """Send SIGTERM to one of one's own GPU processes.
-
-        Raises:
-            Refused: It is somebody else's, or another process by now.
-            NotFound: It has ended.
-        """
-        if holder.user not in (None, caller_name()) and os.geteuid() != 0:
-            raise Refused(f"Process {holder.pid} belongs to {holder.user}.", hint="Ask them to end it.")
-        try:
-            # The file descriptor names the process for good: a pid used again is another process.
-            descriptor = os.pidfd_open(holder.pid)
-        except ProcessLookupError as error:
-            raise NotFound(f"Process {holder.pid} has ended.", hint="") from error
-        try:
-            started = self._started_at(holder.pid)
-            if holder.started_at is not None and started is not None and abs(started - holder.started_at) > 2:
-                raise Refused(f"Process {holder.pid} is another one by now.", hint="Look again.")
-            signal.pidfd_send_signal(descriptor, signal.SIGTERM)
-        except PermissionError as error:
-            raise Refused(f"You may not end process {holder.pid}.", hint="Its owner or root can.") from error
-        finally:
-            os.close(descriptor)
-        return f"Asked process {holder.pid} to end (SIGTERM)."
-
-    @staticmethod
-    def _started_at(pid: int) -> float | None:
-        import psutil
-
-        try:
-            return psutil.Process(pid).create_time()
-        except psutil.Error:
-            return None
+        """Send SIGTERM to one of one's own GPU processes."""
+        return end_process(holder)
 
     # --- checks: one after another, on a thread of their own ---
 

@@ -9,7 +9,6 @@ from gpuconsole.core.errors import GpuNotFound, Refused
 from gpuconsole.engine.model import EngineInfo, GpuPath
 from gpuconsole.engine.request import CreateRequest
 from gpuconsole.host.cdi import DEFAULT_DIRS
-from gpuconsole.host.facts import launch_facts
 from gpuconsole.launch.gpupath import GpuRoute, choose_gpu_path
 from gpuconsole.launch.gpus import GpuChoice, choose_gpus, units_of
 from gpuconsole.launch.render import DockerRun, render
@@ -87,7 +86,7 @@ def _gpus(session: Session, spec: LaunchSpec, info: EngineInfo) -> tuple[GpuChoi
     snapshot = session.gpus.snapshot()
     try:
         choice = choose_gpus(wish, snapshot)
-        facts = launch_facts(cdi_dirs=info.cdi_spec_dirs or DEFAULT_DIRS)
+        facts = session.launch_facts(info.cdi_spec_dirs or DEFAULT_DIRS)
         route = choose_gpu_path(info, facts, choice=choice, wanted=spec.gpu_path)
     except GpuNotFound as error:
         if spec.gpus is not None or spec.gpu_path is not None:

@@ -6,7 +6,7 @@ import itertools
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -76,11 +76,16 @@ class Runs:
     Args:
         path: File of the records; None takes the usual one. When it cannot be used, runs are remembered only as long as
             this program runs, and :attr:`problem` says so.
+        kept: Remember them in the file; else there is no file at all.
         on_change: Called with all runs after each change, on the thread that made it.
     """
 
     def __init__(
-        self, *, path: Path | None = None, on_change: Callable[[tuple[Run, ...]], None] = lambda runs: None
+        self,
+        *,
+        path: Path | None = None,
+        kept: bool = True,
+        on_change: Callable[[tuple[Run, ...]], None] = lambda runs: None,
     ) -> None:
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
@@ -88,6 +93,8 @@ class Runs:
         self.problem: BadFile | None = None
         self._store: Store | None = None
         self._runs: dict[str, Run] = {}
+        if not kept:
+            return
         try:
             self._store = Store(_SCHEMA, path=path)
             self._runs = {run.id: run for run in self._remembered()}
@@ -120,6 +127,12 @@ class Runs:
         return next(
             (run for run in self.all() if run.subject_id == subject_id and run.kind is kind and run.ended), None
         )
+
+    def show(self, runs: Iterable[Run]) -> None:
+        """Take in runs that others carried out; nothing of them is written."""
+        with self._lock:
+            self._runs |= {run.id: run for run in runs}
+        self.on_change(self.all())
 
     def begin(self, kind: RunKind, subject: str, subject_id: str, headline: str = "") -> str:
         """A run begins; returns its id."""

@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from gpuconsole.engine.endpoint import Endpoint
     from gpuconsole.engine.protocol import Engine
     from gpuconsole.gpu.source import GpuSource
+    from gpuconsole.host.facts import LaunchFacts
+    from gpuconsole.launch.fields import Surroundings
 
 
 class Session:
@@ -56,6 +60,22 @@ class Session:
 
             self._engine = DockerEngine.connect(self.endpoint)
         return self._engine
+
+    def surroundings(self) -> Surroundings:
+        """Where launch options are written: what relative paths and ``~`` in them mean.
+
+        Raises:
+            FileNotFoundError: The folder this program works in is gone.
+        """
+        from gpuconsole.launch.fields import Surroundings
+
+        return Surroundings.current(engine_is_local=self.endpoint.local)
+
+    def launch_facts(self, cdi_dirs: Iterable[str]) -> LaunchFacts:
+        """What this machine has for giving GPUs to containers; ``cdi_dirs`` are the folders the engine reads."""
+        from gpuconsole.host.facts import launch_facts
+
+        return launch_facts(cdi_dirs=cdi_dirs)
 
     def forget_engine(self) -> None:
         """Let the next question find the engine anew, as after a restart; who uses the old connection keeps it."""

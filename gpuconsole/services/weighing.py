@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from gpuconsole.core.errors import Conflict, ConsoleError, GpuNotFound, NotFound, Refused
 from gpuconsole.core.text import plain_line
-from gpuconsole.launch.fields import Surroundings
 from gpuconsole.launch.options import LaunchOptions, read_options
 from gpuconsole.launch.spec import FieldProblem, LaunchSpec, SpecInvalid
 from gpuconsole.services.obstacles import refuse_taken_name, refuse_taken_ports
@@ -43,7 +42,7 @@ def spec_of(session: Session, options: LaunchOptions) -> LaunchSpec:
         NotFound: The folder this program works in is gone.
     """
     try:
-        around = Surroundings.current(engine_is_local=session.endpoint.local)
+        around = session.surroundings()
     except FileNotFoundError as error:
         raise NotFound(
             "The folder gpuconsole was started in is gone.", hint="Start it again from a folder that is there."

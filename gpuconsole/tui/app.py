@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
@@ -225,7 +224,6 @@ class ConsoleApp(App[None]):
         if not isinstance(self.screen, HelpScreen):
             self.push_screen(HelpScreen(self.screen))
 
-    @staticmethod
-    def now() -> float:
-        """Seconds since the epoch; one place to freeze in tests."""
-        return time.time()
+    def now(self) -> float:
+        """Seconds since the epoch, of what is shown; one place to freeze in tests."""
+        return self.desk.now()

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import functools
-import socket
 import time
 from collections.abc import Mapping
 
-from gpuconsole.core.text import plain_line, shorten
+from gpuconsole.core.text import shorten
 from gpuconsole.engine.model import EngineInfo
 from gpuconsole.host.model import HostView
 from gpuconsole.tui.present.cell import Cell
@@ -16,13 +14,15 @@ STALE_AFTER = 3.0
 """So many missed looks make the GPUs' figures stale."""
 
 
-@functools.cache
-def _host_name() -> str:
-    return plain_line(socket.gethostname().partition(".")[0], limit=24)
-
-
 def line(
-    host: HostView | None, engine: EngineInfo | None, *, width: int, now: float, pace_s: float, readonly: bool
+    host: HostView | None,
+    engine: EngineInfo | None,
+    *,
+    host_name: str,
+    width: int,
+    now: float,
+    pace_s: float,
+    readonly: bool,
 ) -> tuple[Cell, ...]:
     """Host, driver, CUDA, engine; the clock on the right, or how old the figures are."""
     parts = []
@@ -38,7 +38,7 @@ def line(
     stale = age is not None and age > max(STALE_AFTER * pace_s, 4.0)
     right = f"{age:.0f} s old " if stale and age is not None else f"{time.strftime('%H:%M:%S', time.localtime(now))} "
     name = " gpuconsole "
-    facts = shorten(" · ".join([_host_name(), *parts]), max(0, width - len(name) - len(right) - 2))
+    facts = shorten(" · ".join([host_name, *parts]), max(0, width - len(name) - len(right) - 2))
     gap = max(1, width - len(name) - len(facts) - 1 - len(right))
     return (
         Cell(name, "accent"),

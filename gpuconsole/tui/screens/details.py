@@ -11,7 +11,6 @@ from gpuconsole.services.containers import ContainerView
 from gpuconsole.services.endings import state_words
 from gpuconsole.services.images import ImageView
 from gpuconsole.services.runs import Run
-from gpuconsole.services.tunnels import server_of
 from gpuconsole.tui import actions
 from gpuconsole.tui.present import (
     containerdetails,
@@ -81,7 +80,7 @@ class ContainerDetails(DetailsScreen):
         known = containerdetails.Known(
             now=app.now(),
             glyphs=app.glyphs,
-            server=server_of(endpoint_of(app)),
+            server=app.desk.server(endpoint_of(app)),
             host=app.host_view,
             facts=facts,
             runs=app.runs,

@@ -219,7 +219,7 @@ def enter(app: ConsoleApp, verb: str, container: Container) -> None:
     """Open a shell or the container's own terminal: in a tmux window inside tmux, else here, the console waiting."""
     arguments = [verb, "--here", container.name]
     try:
-        arguments = ["--host", app.desk.session.endpoint.url, *arguments]
+        arguments = ["--host", app.desk.address(), *arguments]
         if tmux.inside():
             tmux.show_window(container.name, tmux.our_command([*arguments, "--hold"]), mark=f"{verb}:{container.id}")
             return

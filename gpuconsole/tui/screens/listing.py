@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from gpuconsole.core.users import caller_name
 from gpuconsole.host.model import Holder
 from gpuconsole.services.runs import RunKind
 from gpuconsole.tui.present import container, image, notice, process, run
@@ -105,7 +104,7 @@ class Listing:
         return run.row(thing, now=now, glyphs=app.glyphs)
 
     def _is_mine(self, thing: Any) -> bool:
-        return self.name not in ("containers", "processes") or bool(thing.user == caller_name())
+        return self.name not in ("containers", "processes") or bool(thing.user == self._screen.app.desk.me)
 
     @property
     def chosen(self) -> ContainerView | ImageView | Holder | Run | None:

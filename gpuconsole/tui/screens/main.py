@@ -95,8 +95,9 @@ class MainScreen(Doing, Screen[None]):
     def _draw(self) -> None:
         app, width = self.app, self.size.width
         now = app.now()
-        self.query_one("#top", Lines).show([top.line(app.host_view, app.engine_info, width=width, now=now,
-                                                      pace_s=app.pace_s, readonly=app.readonly)])  # fmt: skip
+        self.query_one("#top", Lines).show([top.line(app.host_view, app.engine_info, host_name=app.desk.host_name,
+                                                      width=width, now=now, pace_s=app.pace_s,
+                                                      readonly=app.readonly)])  # fmt: skip
         gpu_notice = notice.of_gpus(app.host_view, now=now, width=width)
         self.query_one(GpuStrip).display = not (app.host_view is not None and app.host_view.snapshot.problem)
         self._show_notice("#gpu-notice", gpu_notice)
