@@ -15,7 +15,7 @@ import pytest
 
 from gpuconsole import __version__
 from gpuconsole.cli import front
-from gpuconsole.cli.commands import COMMANDS
+from gpuconsole.cli.commands import COMMANDS, cli
 from gpuconsole.cli.context import Settings, pass_settings
 from gpuconsole.cli.lazy import LazyGroup
 from gpuconsole.cli.output import Column, confirm, table, width_of
@@ -48,7 +48,7 @@ def test_a_failure_is_a_sentence_a_remedy_and_its_exit_code(
     def fail(**_: object) -> None:
         raise kind("It broke.", hint="Mend it.", detail="raw text")
 
-    monkeypatch.setattr(front.cli, "main", fail)
+    monkeypatch.setattr(cli, "main", fail)
     assert front.main([]) == kind.exit_code
     out, err = capsys.readouterr()
     assert out == ""
@@ -61,7 +61,7 @@ def test_debug_shows_the_traceback_and_the_raw_text(
     def fail(**_: object) -> None:
         raise ConsoleError("It broke.", detail="raw text")
 
-    monkeypatch.setattr(front.cli, "main", fail)
+    monkeypatch.setattr(cli, "main", fail)
     assert front.main(["--debug", "status"]) == ExitCode.FAILED
     err = capsys.readouterr().err
     assert "Traceback" in err
@@ -78,7 +78,7 @@ def test_a_fault_of_our_own_is_owned_up_to_without_a_traceback(
     def fail(**_: object) -> None:
         raise KeyError("boom")
 
-    monkeypatch.setattr(front.cli, "main", fail)
+    monkeypatch.setattr(cli, "main", fail)
     assert front.main([]) == ExitCode.INTERNAL
     err = capsys.readouterr().err
     assert "inside gpuconsole itself" in err
@@ -89,7 +89,7 @@ def test_ctrl_c_ends_with_130(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     def interrupted(**_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(front.cli, "main", interrupted)
+    monkeypatch.setattr(cli, "main", interrupted)
     assert front.main([]) == ExitCode.INTERRUPTED
     assert "interrupted" in capsys.readouterr().err
 
