@@ -206,6 +206,18 @@ def test_after_a_test_only_the_rigs_images_are_left(engine: EngineClient, small_
     assert engine.gpus == TWO_GPUS
 
 
+@pytest.mark.parametrize("kind", ["engine_modern", "engine_old", "engine_containerd"])
+def test_a_test_can_have_only_the_images_it_names(kind: str, request: pytest.FixtureRequest) -> None:
+    engine: Engine = request.getfixturevalue(kind)
+    for name in ("small", "bare", "hostile"):
+        engine.load(name)
+    engine.docker("tag", engine.load("small"), "another/name:2")
+    engine.only("small", "cuda-env")
+    assert set(engine.images()) == {"gpuconsole-test/small:1", "gpuconsole-test/cuda-env:1"}
+    engine.load("bare")
+    assert "gpuconsole-test/bare:1" in engine.images()
+
+
 def test_compose_uses_a_cdi_gpu(engine_modern: Engine, tmp_path: Path) -> None:
     devices = "[{driver: cdi, device_ids: ['nvidia.com/gpu=1'], capabilities: [gpu]}]"
     service = f"image: {engine_modern.load('small')}, command: ls /dev, network_mode: none"

@@ -150,6 +150,13 @@ class EngineClient:
         """Say which GPUs the engine can hand out from now on, by CDI and through the toolkit."""
         self._only_private()
 
+    def only(self, *images_wanted: str) -> None:
+        """Have these of the rig's images in the engine and no others; another test loads again what it needs.
+
+        For tests that look at the list of images, or at what is proposed from it.
+        """
+        self._only_private()
+
 
 class InstalledEngine(EngineClient):
     """The engine somebody asked the tests to use; of it only what the rig's images made is ever removed."""

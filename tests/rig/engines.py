@@ -150,6 +150,15 @@ class Engine(EngineClient):
             self._lay(image)
         return super().load(image)
 
+    def only(self, *images_wanted: str) -> None:
+        """Have these of the rig's images in the engine and no others."""
+        wanted = {images.RECIPES[name].reference for name in images_wanted}
+        for reference in self.images():
+            if reference not in wanted:
+                self._remove_image(reference)
+        for name in images_wanted:
+            self.load(name)
+
     def _resting(self) -> bool:
         """Tell whether nothing but the rig's images would be lost with the engine's data."""
         own = {recipe.reference for recipe in images.RECIPES.values()}

@@ -48,6 +48,12 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+def with_images(engine: Engine) -> tuple[str, str]:
+    """Only the image that says it has CUDA, which the form then proposes, and a small one that says nothing."""
+    engine.only(IMAGE, "small")
+    return engine.load(IMAGE), engine.load("small")
+
+
 def form(app: ConsoleApp) -> LaunchScreen:
     assert isinstance(app.screen, LaunchScreen), app.screen
     return app.screen
@@ -105,8 +111,7 @@ def names(engine: EngineClient) -> list[str]:
 async def test_enter_on_the_defaults_launches_and_joins(
     engine_modern: Engine, tmp_path: Path, project: Path, tmux: Tmux, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    image = engine_modern.load(IMAGE)
-    engine_modern.load("small")
+    image, _ = with_images(engine_modern)
     tmux.session("sleep 1000")
     for name, value in tmux.environment().items():
         monkeypatch.setenv(name, value)
@@ -137,7 +142,7 @@ async def test_enter_on_the_defaults_launches_and_joins(
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 36), (200, 50)])
 async def test_it_stands_on_one_screen(engine_modern: Engine, tmp_path: Path, size: tuple[int, int]) -> None:
-    engine_modern.load(IMAGE)
+    with_images(engine_modern)
     app = console(engine_modern.host, tmp_path)
     async with app.run_test(size=size) as pilot:
         await opened(pilot, app)
@@ -160,7 +165,7 @@ async def test_it_stands_on_one_screen(engine_modern: Engine, tmp_path: Path, si
 
 
 async def test_everything_typed_reaches_the_container(engine_modern: Engine, tmp_path: Path, project: Path) -> None:
-    image = engine_modern.load("small")
+    _, image = with_images(engine_modern)
     app = console(engine_modern.host, tmp_path)
     async with app.run_test(size=(80, 24)) as pilot:
         fields = await opened(pilot, app)
@@ -201,7 +206,7 @@ async def test_everything_typed_reaches_the_container(engine_modern: Engine, tmp
 
 
 async def test_what_is_wrong_stands_under_its_field_and_nothing_is_made(engine_modern: Engine, tmp_path: Path) -> None:
-    image = engine_modern.load(IMAGE)
+    image, _ = with_images(engine_modern)
     engine_modern.docker("run", "-d", "--name", "taken", "-p", "127.0.0.1:18765:80", image, "sleep", "1000")
     app = console(engine_modern.host, tmp_path)
     async with app.run_test(size=(80, 24)) as pilot:
@@ -239,7 +244,7 @@ async def test_gpus_are_ticked_by_what_is_seen(engine_modern: Engine, nvml: Nvml
     whole = box(2)
     holder = busy(whole.gpus[0], GpuProcess(os.getpid(), 90 * GIB))
     nvml.write(whole.with_(gpus=(holder, whole.gpus[1])))
-    engine_modern.load(IMAGE)
+    with_images(engine_modern)
     app = console(engine_modern.host, tmp_path)
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: app.host_view and app.host_view.gpus and app.host_view.gpus[0].holders)
@@ -271,8 +276,7 @@ async def test_gpus_are_ticked_by_what_is_seen(engine_modern: Engine, nvml: Nvml
 
 
 async def test_paths_and_images_are_completed(engine_modern: Engine, tmp_path: Path, project: Path) -> None:
-    image = engine_modern.load(IMAGE)
-    small = engine_modern.load("small")
+    image, small = with_images(engine_modern)
     (project / "data" / "deep").mkdir()
     (project / "d\x1b[2Jangerous").mkdir()
     app = console(engine_modern.host, tmp_path)
@@ -307,7 +311,7 @@ async def test_paths_and_images_are_completed(engine_modern: Engine, tmp_path: P
 
 def fresh(engine: Engine, registry: Registry) -> str:
     """An image with three megabytes nobody else has, on a registry and not in the engine any more."""
-    base = engine.load("small")
+    _, base = with_images(engine)
     engine.docker("run", "--name", "grow", base, "sh", "-c", "head -c 3000000 /dev/urandom > /noise")
     engine.docker("commit", "grow", "gpuconsole-test/fresh:1")
     engine.docker("rm", "grow")
@@ -383,7 +387,7 @@ async def test_a_launch_goes_on_behind_and_leaving_stops_one(
 async def test_a_failure_is_told_in_the_form_and_nothing_typed_is_lost(
     engine_modern: Engine, registry: Registry, tmp_path: Path
 ) -> None:
-    image = engine_modern.load(IMAGE)
+    image, _ = with_images(engine_modern)
     app = console(engine_modern.host, tmp_path)
     async with app.run_test(size=(80, 24)) as pilot:
         fields = await opened(pilot, app)
@@ -408,8 +412,7 @@ async def test_a_failure_is_told_in_the_form_and_nothing_typed_is_lost(
 async def test_the_folder_keeps_what_was_launched_and_no_secret(
     engine_modern: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    small = engine_modern.load("small")
-    engine_modern.load(IMAGE)
+    _, small = with_images(engine_modern)
     for first in (True, False):
         app = console(engine_modern.host, tmp_path)
         async with app.run_test(size=(80, 24)) as pilot:
@@ -436,7 +439,7 @@ async def test_the_folder_keeps_what_was_launched_and_no_secret(
 
 
 async def test_what_was_typed_is_there_again_after_leaving(engine_modern: Engine, tmp_path: Path) -> None:
-    engine_modern.load(IMAGE)
+    with_images(engine_modern)
     app = console(engine_modern.host, tmp_path)
     async with app.run_test(size=(80, 24)) as pilot:
         fields = await opened(pilot, app)
@@ -452,7 +455,7 @@ async def test_what_was_typed_is_there_again_after_leaving(engine_modern: Engine
 
 
 async def test_what_is_pasted_is_harmless(engine_modern: Engine, tmp_path: Path) -> None:
-    engine_modern.load(IMAGE)
+    with_images(engine_modern)
     app = console(engine_modern.host, tmp_path)
     async with app.run_test(size=(80, 24)) as pilot:
         fields = await opened(pilot, app)
@@ -466,7 +469,7 @@ async def test_what_is_pasted_is_harmless(engine_modern: Engine, tmp_path: Path)
 
 
 async def test_with_readonly_nothing_can_be_launched(engine_modern: Engine, tmp_path: Path) -> None:
-    engine_modern.load(IMAGE)
+    with_images(engine_modern)
     app = console(engine_modern.host, tmp_path, readonly=True)
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: app.images)
@@ -478,7 +481,7 @@ async def test_with_readonly_nothing_can_be_launched(engine_modern: Engine, tmp_
 
 
 async def test_an_engine_that_is_away_is_said_and_comes_back(engine_modern: Engine, tmp_path: Path) -> None:
-    engine_modern.load(IMAGE)
+    with_images(engine_modern)
     app = console(engine_modern.host, tmp_path)
     async with app.run_test(size=(80, 24)) as pilot:
         fields = await opened(pilot, app)
@@ -493,7 +496,7 @@ async def test_an_engine_that_is_away_is_said_and_comes_back(engine_modern: Engi
 
 
 async def test_the_toolkits_way_on_an_old_engine(engine_old: Engine, tmp_path: Path) -> None:
-    engine_old.load(IMAGE)
+    with_images(engine_old)
     app = console(engine_old.host, tmp_path)
     async with app.run_test(size=(120, 36)) as pilot:
         fields = await opened(pilot, app)
@@ -508,7 +511,7 @@ async def test_the_toolkits_way_on_an_old_engine(engine_old: Engine, tmp_path: P
 async def test_the_folder_is_gone(
     engine_modern: Engine, tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine_modern.load(IMAGE)
+    with_images(engine_modern)
     monkeypatch.chdir(project / "data")
     app = console(engine_modern.host, tmp_path)
     (project / "data").rmdir()
