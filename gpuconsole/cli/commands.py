@@ -38,10 +38,11 @@ COMMANDS = {
 )
 @click.option("-H", "--host", metavar="URL", envvar="GPUCONSOLE_HOST", help="Engine to talk to, as DOCKER_HOST has it.")
 @click.option("--readonly", is_flag=True, help="Refuse everything that changes something.")
+@click.option("--no-bell", is_flag=True, help="Never ring the terminal's bell in the console.")
 @click.option("--debug", is_flag=True, help="Show the traceback of a failure, as GPUCONSOLE_DEBUG=1 does.")
 @click.version_option(__version__, prog_name="gpuconsole")
 @click.pass_context
-def cli(ctx: click.Context, host: str | None, readonly: bool, debug: bool) -> None:
+def cli(ctx: click.Context, host: str | None, readonly: bool, no_bell: bool, debug: bool) -> None:
     """Watch, launch and prove PyTorch-CUDA containers on this machine's GPUs.
 
     Without a command it opens the console.
@@ -52,4 +53,4 @@ def cli(ctx: click.Context, host: str | None, readonly: bool, debug: bool) -> No
     if ctx.invoked_subcommand is None:
         from gpuconsole.tui.start import open_console
 
-        ctx.exit(open_console(settings.session(), readonly=readonly))
+        ctx.exit(open_console(settings.session(), readonly=readonly, bell=not no_bell))

@@ -14,6 +14,11 @@ def state_dir() -> Path:
     return Path(platformdirs.user_state_path(_NAME, appauthor=False))
 
 
+def config_dir() -> Path:
+    """Folder of what the user writes for us (``$XDG_CONFIG_HOME/gpuconsole``); not created here."""
+    return Path(platformdirs.user_config_path(_NAME, appauthor=False))
+
+
 def styles_dir() -> Path:
     """Folder of the style sheets: beside the modules in a wheel, at the top level in a checkout.
 

@@ -11,12 +11,15 @@ from textual.reactive import reactive
 from textual.screen import Screen
 from textual.worker import Worker, WorkerState
 
+from gpuconsole.core.config import Config
 from gpuconsole.core.errors import ConsoleError
 from gpuconsole.core.paths import styles_dir
 from gpuconsole.tui import actions, messages, theme
 from gpuconsole.tui.bridge import Bridge
 from gpuconsole.tui.failures import tell_failure, tell_worker_error
 from gpuconsole.tui.history import GpuHistory
+from gpuconsole.tui.keymap import Keymap
+from gpuconsole.tui.present.helping import key_name
 from gpuconsole.tui.screens.main import MainScreen
 
 if TYPE_CHECKING:
@@ -40,7 +43,7 @@ class ConsoleApp(App[None]):
     Args:
         desk: What it shows and what can be done: the live services, or a stand-in.
         readonly: Take away everything that changes something.
-        keymap: Action id → keys, from the user's configuration.
+        config: What the user wants otherwise.
     """
 
     TITLE = "gpuconsole"
@@ -62,20 +65,22 @@ class ConsoleApp(App[None]):
     pace_s: reactive[float] = reactive(1.0, init=False)
     """Seconds between looks."""
 
-    def __init__(self, desk: Desk, *, readonly: bool = False, keymap: dict[str, str] | None = None) -> None:
+    def __init__(self, desk: Desk, *, readonly: bool = False, config: Config | None = None) -> None:
         sheets = styles_dir()
         super().__init__(css_path=[str(path) for path in sorted(sheets.glob("*.tcss"))])
         self.desk = desk
         self.readonly = readonly
-        self.glyphs = theme.glyphs()
+        self.config = config = config or Config()
+        self.keys = Keymap.written(config.keys)
+        self.glyphs = theme.glyphs(ascii_only=config.ascii)
         self.history = GpuHistory()
         self.ringing: set[str] = set()
         """Containers whose end rings the bell."""
         for each in theme.THEMES:
             self.register_theme(each)
-        self.theme = theme.default_theme()
-        if keymap:
-            self.set_keymap(keymap)
+        self.theme = theme.full_name(config.theme) if config.theme else theme.default_theme()
+        self.set_reactive(ConsoleApp.pace_s, config.refresh_s or 1.0)
+        self.set_keymap(self.keys.textual())
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Our own variables, for themes that do not know them."""
@@ -99,9 +104,8 @@ class ConsoleApp(App[None]):
         for _, binding, enabled, tooltip in screen.active_bindings.values():
             if enabled and binding.id and binding.id not in seen and binding.description:
                 seen.add(binding.id)
-                yield SystemCommand(
-                    binding.description, tooltip or binding.description, lambda act=binding.action: self._act(act)
-                )
+                told = f"{key_name(binding.key)}  {tooltip or binding.description}"
+                yield SystemCommand(binding.description, told, lambda act=binding.action: self._act(act))
         for each in theme.THEMES:
             yield SystemCommand(
                 f"Theme {each.name.removeprefix('gpuconsole-')}",

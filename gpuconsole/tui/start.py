@@ -4,20 +4,45 @@ from __future__ import annotations
 
 import signal
 import sys
+from dataclasses import replace
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from gpuconsole.core.config import Config, Mistake, read_config
 from gpuconsole.core.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from gpuconsole.services.session import Session
 
 
-def open_console(session: Session, *, readonly: bool) -> int:
+def configuration() -> Config:
+    """The user's configuration.
+
+    Raises:
+        BadFile: It cannot be read, or holds mistakes.
+    """
+
+    def check(config: Config) -> list[Mistake]:
+        if not config.keys and config.theme is None:
+            return []  # every screen is imported to look at keys
+        from gpuconsole.tui.keymapcheck import check
+
+        return check(config)
+
+    return read_config(check=check)
+
+
+def open_console(session: Session, *, readonly: bool, bell: bool = True) -> int:
     """Run the console until it is left; returns the exit code.
+
+    Args:
+        session: The GPUs and the engine.
+        readonly: Take away everything that changes something.
+        bell: Let the terminal's bell ring, unless the configuration silences it.
 
     Raises:
         UsageError: There is no terminal to draw on.
+        BadFile: The configuration cannot be read, or holds mistakes.
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(
@@ -27,7 +52,8 @@ def open_console(session: Session, *, readonly: bool) -> int:
     from gpuconsole.services.desk import Desk
     from gpuconsole.tui.app import ConsoleApp
 
-    app = ConsoleApp(Desk(session), readonly=readonly)
+    config = configuration()
+    app = ConsoleApp(Desk(session), readonly=readonly, config=replace(config, bell=config.bell and bell))
 
     def leave(number: int, frame: FrameType | None) -> None:
         app.call_later(app.exit, return_code=128 + number)

@@ -152,11 +152,26 @@ UNICODE = Glyphs("█", " ▏▎▍▌▋▊▉", " ", " ▁▂▃▄▅▆▇�
 ASCII = Glyphs("#", " .:-=+*#", " ", " .:-=+*##", "+", "*", "^", "X", ".", "?", ">", "~")
 
 
-def glyphs(encoding: str | None = None) -> Glyphs:
-    """The signs this terminal can show: plain ASCII where its encoding has no others."""
+def glyphs(encoding: str | None = None, *, ascii_only: bool | None = None) -> Glyphs:
+    """The signs this terminal can show: plain ASCII where its encoding has no others, or where it is asked for."""
+    if ascii_only is not None:
+        return ASCII if ascii_only else UNICODE
     name = (encoding or getattr(sys.stdout, "encoding", None) or "ascii").lower().replace("-", "")
     plain = os.environ.get("GPUCONSOLE_ASCII") or os.environ.get("TERM") == "linux"
     return UNICODE if name.startswith("utf") and not plain else ASCII
+
+
+_PREFIX = "gpuconsole-"
+
+
+def names() -> tuple[str, ...]:
+    """Our themes as a person calls them."""
+    return tuple(each.name.removeprefix(_PREFIX) for each in THEMES)
+
+
+def full_name(name: str) -> str:
+    """What Textual calls the theme ``name``."""
+    return f"{_PREFIX}{name}"
 
 
 def default_theme() -> str:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Iterable
 
-_NAMES = {
-    "question_mark": "?", "slash": "/", "escape": "esc", "plus": "+", "minus": "-",
-    "left_square_bracket": "[", "right_square_bracket": "]", "colon": ":", "equals_sign": "=", "upper_g": "G",
-}  # fmt: skip
+from textual.keys import _character_to_key
+
+_NAMES = {_character_to_key(sign): sign for sign in string.punctuation} | {"escape": "esc"}
+"""Textual's names of the keys that are called otherwise on a keyboard."""
 
 
 def key_name(key: str) -> str:
     """A key as it stands on the keyboard."""
-    return _NAMES.get(key, key.upper() if re.fullmatch(r"f\d+", key) else key.replace("ctrl+", "^"))
+    modifier, _, base = key.rpartition("+")
+    name = _NAMES.get(base, base.upper() if re.fullmatch(r"f\d+", base) else base)
+    return name if not modifier else f"^{name}" if modifier == "ctrl" else f"{modifier}+{name}"
 
 
 def key_table(rows: Iterable[tuple[str, str, str]]) -> str:

@@ -42,10 +42,10 @@ def empty(what: str, hint: str, *, width: int) -> Notice:
     return _wrapped(what, hint, width=width)
 
 
-def too_small(width: int, height: int, smallest: tuple[int, int]) -> Notice:
-    """The window is too small."""
+def too_small(width: int, height: int, smallest: tuple[int, int], *, quits: str = "q") -> Notice:
+    """The window is too small; ``quits`` is the key that leaves."""
     return (
         (Cell("Too small", "strong"),),
         (Cell(f"{width}×{height}, need", "dim"),),
-        (Cell(f"{smallest[0]}×{smallest[1]}.  q quits", "dim"),),
+        (Cell(f"{smallest[0]}×{smallest[1]}.  {quits} quits", "dim"),),
     )

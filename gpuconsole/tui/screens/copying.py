@@ -131,7 +131,10 @@ class CopyScreen(ModalScreen[None]):
     """A list of texts; enter copies one."""
 
     app: ConsoleApp
-    HELP = "Enter copies. Where the terminal has no clipboard, v shows the text bare, to be marked with the mouse."
+    HELP = (
+        "Enter copies. Where the terminal has no clipboard, {copy.plain} shows the text bare, "
+        "to be marked with the mouse."
+    )
     BINDINGS: ClassVar[list[BindingType]] = [
         *actions.bindings(actions.COPYING),
         Binding("enter", "take", "Copy", tooltip="Copy it", id="copy.take"),
@@ -151,7 +154,10 @@ class CopyScreen(ModalScreen[None]):
 
     def on_mount(self) -> None:
         """Show them."""
-        title = (Cell(" Copy", "strong"), Cell("   enter copies, v shows it bare", "dim"))
+        title = (
+            Cell(" Copy", "strong"),
+            Cell(self.app.keys.fill("   enter copies, {copy.plain} shows it bare"), "dim"),
+        )
         self.query_one("#title", Lines).show([title])
         rows = (
             Row(str(place), (Cell(each.what, "dim"), Cell(shorten(each.text.replace("\n", " ⏎ "), 500))))

@@ -154,7 +154,7 @@ class Doing(Screen[None]):
             self.app.desk.check_image(thing.image.name, thing.image.id)
         else:
             return
-        self.app.notify("Check begun; 4 shows it.", markup=False, timeout=3)
+        self.app.notify(f"Check begun; {self.app.keys.name('tabs.runs')} shows it.", markup=False, timeout=3)
 
     # --- other screens ---
 

@@ -35,7 +35,7 @@ class GpuScreen(DetailsScreen):
     """
 
     app: ConsoleApp
-    HELP = "Enter opens the process under the cursor; page keys scroll; z shows a longer or shorter history."
+    HELP = "Enter opens the process under the cursor; page keys scroll; {gpu.span} shows a longer or shorter history."
     AUTO_FOCUS = "#holders"
     BINDINGS: ClassVar[list[BindingType]] = [
         *actions.bindings(actions.GPU),

@@ -22,4 +22,5 @@ class HelpScreen(ReadingScreen):
             for _, binding, enabled, tooltip in screen.active_bindings.values()
             if enabled and binding.description
         ]
-        super().__init__("Help", f"{screen.HELP or ''}\n\n{key_table(rows)}")
+        words = screen.app.keys.fill(screen.HELP or "")  # type: ignore[attr-defined]
+        super().__init__("Help", f"{words}\n\n{key_table(rows)}")

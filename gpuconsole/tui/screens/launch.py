@@ -43,8 +43,8 @@ class LaunchScreen(Weighing):
 
     app: ConsoleApp
     HELP = (
-        "F5, or enter on Launch, starts the container. Tab and the arrows go through the fields; down opens what a "
-        "field can be, tab or enter takes it. Space ticks a GPU. Below stands the docker command it amounts to.\n"
+        "{launch.start}, or enter on Launch, starts the container. Tab and the arrows go through the fields; down "
+        "opens what a field can be, tab or enter takes it. Space ticks a GPU. Below is the docker command it makes.\n"
         "What was launched from a folder is what the form starts with there the next time."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -290,7 +290,7 @@ class LaunchScreen(Weighing):
         question = Question(
             title="Stop this launch?",
             body="What was made is taken back. Layers of the image that are complete stay.\n"
-            "F6 instead leaves it to go on behind.",
+            f"{self.app.keys.name('launch.behind')} instead leaves it to go on behind.",
             verb="Stop it",
         )
         if await self.app.push_screen_wait(QuestionScreen(question)) and self._run is run:

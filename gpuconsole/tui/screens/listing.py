@@ -143,15 +143,20 @@ class Listing:
             return notice.empty("Looking …", "", width=width)
         if screen.words or screen.mine:
             return notice.empty(
-                "Nothing here fits the filter.", "esc shows every row again, m everybody's.", width=width
+                "Nothing here fits the filter.",
+                app.keys.fill("esc shows every row again, {list.mine} everybody's."),
+                width=width,
             )
         what, hint = _EMPTY[self.name]
-        return notice.empty(what, hint, width=width)
+        return notice.empty(what, app.keys.fill(hint), width=width)
 
 
 _EMPTY = {
-    "containers": ("No containers yet.", "n launches one."),
-    "images": ("No images yet.", "n launches a container, and pulls its image."),
+    "containers": ("No containers yet.", "{launch.new} launches one."),
+    "images": ("No images yet.", "{launch.new} launches a container, and pulls its image."),
     "processes": ("No process uses a GPU.", ""),
-    "runs": ("Nothing has been checked or launched yet.", "c checks the container under the cursor, n launches one."),
+    "runs": (
+        "Nothing has been checked or launched yet.",
+        "{container.check} checks the container under the cursor, {launch.new} launches one.",
+    ),
 }

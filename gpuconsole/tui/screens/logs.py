@@ -43,8 +43,8 @@ class LogScreen(Screen[None]):
 
     app: ConsoleApp
     HELP = (
-        "The container's output, harmless. Scrolling up stops the following, end or f goes on with it. "
-        "In a search n and N go to the next and the previous line, esc ends it."
+        "The container's output, harmless. Scrolling up stops the following, end or {logs.follow} goes on with it. "
+        "In a search {logs.next} and {logs.previous} go to the next and the previous line, esc ends it."
     )
     AUTO_FOCUS = "#log"
     # What opens a line to type in is heard before the focus is asked, so that keys that come in one piece with it, as

@@ -31,7 +31,10 @@ class MainScreen(Doing, Screen[None]):
     """What one keeps open all day."""
 
     app: ConsoleApp
-    HELP = "GPUs above, containers below. Tab goes between them, 1 to 4 choose the list."
+    HELP = (
+        "GPUs above, containers below. Tab goes between them; {tabs.containers} {tabs.images} {tabs.processes} "
+        "{tabs.runs} choose the list."
+    )
     AUTO_FOCUS = "#containers"
     BINDINGS: ClassVar[list[BindingType]] = [
         *actions.bindings(actions.MAIN),
@@ -117,7 +120,9 @@ class MainScreen(Doing, Screen[None]):
         """Fit the strip, or ask for a larger window."""
         small = event.size.width < SMALLEST[0] or event.size.height < SMALLEST[1]
         self.set_class(small, "-too-small")
-        self.query_one("#too-small", Lines).show(notice.too_small(event.size.width, event.size.height, SMALLEST))
+        self.query_one("#too-small", Lines).show(
+            notice.too_small(event.size.width, event.size.height, SMALLEST, quits=self.app.keys.name("app.quit"))
+        )
         self.query_one(GpuStrip).rows_at_most = max(2, min(17, (event.size.height - 6) // 2))
         self.query_one(GpuStrip).draw()
         self._draw()
@@ -201,8 +206,10 @@ class MainScreen(Doing, Screen[None]):
         """Look more or less often."""
         from gpuconsole.tui.app import PACES_S
 
-        place = PACES_S.index(self.app.pace_s) + step
-        self.app.pace_s = PACES_S[min(max(place, 0), len(PACES_S) - 1)]
+        pace_s = self.app.pace_s
+        others = [each for each in PACES_S if (each > pace_s if step > 0 else each < pace_s)]
+        if others:
+            self.app.pace_s = min(others) if step > 0 else max(others)
 
     @on(Grid.Moved)
     def _cursor_moved(self) -> None:
