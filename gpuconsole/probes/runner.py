@@ -9,8 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from gpuconsole.core.document import jsonable
-from gpuconsole.core.errors import Conflict
-from gpuconsole.engine.model import Container, ContainerState
+from gpuconsole.engine.model import Container
 from gpuconsole.engine.protocol import Engine
 from gpuconsole.probes import archive, catalog, payload
 from gpuconsole.probes.conversation import Conversation, Heard
@@ -71,11 +70,9 @@ def run_check(
         ephemeral: The container was made for this check and goes with it.
 
     Raises:
-        Conflict: The container does not run.
+        Conflict: The container does not run, or is paused.
         EngineUnavailable: The engine does not answer (any more).
     """
-    if container.state is not ContainerState.RUNNING:
-        raise _not_running(container)
     environment = Environment(
         suite=payload.SUITE,
         where=f"container {container.name}",
@@ -104,18 +101,6 @@ def run_local(
         interpreters=place.pythons,
     )
     return run(place, request, on_record=on_record, cancel=cancel)
-
-
-def _not_running(container: Container) -> Conflict:
-    if container.state is ContainerState.PAUSED:
-        return Conflict(
-            f"Container {container.name} is paused.",
-            hint=f"Let it go on first: gpuconsole pause --resume {container.name}.",
-        )
-    return Conflict(
-        f"Container {container.name} does not run: it is {container.state.value}.",
-        hint=f"Start it first: gpuconsole start {container.name}.",
-    )
 
 
 def run(place: Place, request: Request, *, on_record: Callable[[Record], None], cancel: threading.Event) -> CheckReport:

@@ -33,6 +33,11 @@ class Cancellation:
         """Whether to stop."""
         return self._requested.is_set()
 
+    @property
+    def event(self) -> threading.Event:
+        """The wish as an event, for those who wait for several things; only :meth:`request` sets it."""
+        return self._requested
+
     def request(self) -> None:
         """Ask for the stop, from any thread."""
         self._requested.set()

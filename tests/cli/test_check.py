@@ -147,8 +147,10 @@ def test_what_cannot_be_checked(engine_modern: Engine) -> None:
     host = ("--host", engine_modern.host)
     ended = run(*host, "check", name)
     assert ended.returncode == ExitCode.CONFLICT
-    assert f"→ Start it first: gpuconsole start {name}" in ended.stderr
-    assert run(*host, "check", "nobody").returncode == ExitCode.NOT_FOUND
+    assert f"→ Start it: gpuconsole start {name}" in ended.stderr
+    unknown = run(*host, "check", "endd")
+    assert unknown.returncode == ExitCode.NOT_FOUND
+    assert f"→ Did you mean {name}?" in unknown.stderr
     refused = run(*host, "--readonly", "check", name)
     assert refused.returncode == ExitCode.REFUSED
     assert refused.stdout == ""

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from gpuconsole.core.errors import ConsoleError
-from gpuconsole.probes.records import CheckReport, CheckResult, Progress, Record
+from gpuconsole.probes.records import CheckReport, CheckResult, CheckStatus, Progress, Record
 from gpuconsole.services.cancelling import Cancellation
 from gpuconsole.services.checking import check_container
 from gpuconsole.services.session import Session
 from tests.rig.engines import Engine
 
+FAIL, OK, SKIP, WARN = CheckStatus.FAIL, CheckStatus.OK, CheckStatus.SKIP, CheckStatus.WARN
+SLEEP = "import time; time.sleep(600)"
 HANG = """
 import sys
 class Trap:
@@ -84,6 +87,14 @@ class Checked:
             time.sleep(0.2)
         assert not found
         return True
+
+
+@contextmanager
+def opened(engine: Engine, folder: Path) -> Iterator[Checked]:
+    """Containers of this engine to be checked."""
+    session = Session(host=engine.host)
+    yield Checked(engine, session, folder)
+    session.close()
 
 
 @dataclass

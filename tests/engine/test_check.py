@@ -3,38 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from gpuconsole.core.errors import Conflict, NotFound
-from gpuconsole.probes.records import CheckResult, CheckStatus, Progress, RunEnd, Started
-from gpuconsole.services.session import Session
-from tests.engine.checking import Background, Checked, result
-from tests.rig.engines import Engine
+from gpuconsole.probes.records import CheckResult, Progress, RunEnd, Started
+from tests.engine.checking import FAIL, OK, SKIP, WARN, Background, Checked, result
 
 pytestmark = pytest.mark.engine
-FAIL, OK, SKIP, WARN = CheckStatus.FAIL, CheckStatus.OK, CheckStatus.SKIP, CheckStatus.WARN
-SLEEP = "import time; time.sleep(600)"
-
-
-def opened(engine: Engine, folder: Path) -> Iterator[Checked]:
-    session = Session(host=engine.host)
-    yield Checked(engine, session, folder)
-    session.close()
-
-
-@pytest.fixture
-def checked(engine: Engine, tmp_path: Path) -> Iterator[Checked]:
-    """Containers of each engine in turn."""
-    yield from opened(engine, tmp_path)
-
-
-@pytest.fixture
-def modern(engine_modern: Engine, tmp_path: Path) -> Iterator[Checked]:
-    """Containers of a modern engine."""
-    yield from opened(engine_modern, tmp_path)
 
 
 def test_a_sound_container_passes_and_nothing_is_left_in_it(checked: Checked, tmp_path: Path) -> None:

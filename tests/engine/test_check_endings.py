@@ -6,38 +6,15 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
+import time
 
 import pytest
 
-from gpuconsole.probes.records import CheckStatus, RunEnd
+from gpuconsole.probes.records import RunEnd
 from gpuconsole.services.cancelling import Cancelled
-from gpuconsole.services.session import Session
-from tests.engine.checking import Background, Checked, result
-from tests.rig.engines import Engine
+from tests.engine.checking import FAIL, OK, SKIP, SLEEP, Background, Checked, result
 
 pytestmark = pytest.mark.engine
-FAIL, OK, SKIP, WARN = CheckStatus.FAIL, CheckStatus.OK, CheckStatus.SKIP, CheckStatus.WARN
-SLEEP = "import time; time.sleep(600)"
-
-
-def opened(engine: Engine, folder: Path) -> Iterator[Checked]:
-    session = Session(host=engine.host)
-    yield Checked(engine, session, folder)
-    session.close()
-
-
-@pytest.fixture
-def checked(engine: Engine, tmp_path: Path) -> Iterator[Checked]:
-    """Containers of each engine in turn."""
-    yield from opened(engine, tmp_path)
-
-
-@pytest.fixture
-def modern(engine_modern: Engine, tmp_path: Path) -> Iterator[Checked]:
-    """Containers of a modern engine."""
-    yield from opened(engine_modern, tmp_path)
 
 
 @pytest.mark.parametrize("moment", ["check.torch", "check.shm"])
@@ -138,3 +115,47 @@ def test_the_deadline_of_the_whole(checked: Checked) -> None:
     assert "8 s" in result(report, "check.workspace").why
     assert result(report, "check.environment").why == "no time was left for it"
     assert checked.is_clean(name)
+
+
+def without_sh(checked: Checked) -> str:
+    """An image of PyTorch in which only Python can wait."""
+    name = checked.start()
+    checked.engine.docker("exec", name, "python3", "-c", "import os, shutil; os.unlink(os.path.realpath('/bin/sh'))")
+    checked.engine.docker("commit", name, "gpuconsole-test/without-sh:1")
+    checked.engine.docker("rm", "-f", name)
+    return "gpuconsole-test/without-sh:1"
+
+
+def kill_in_the_middle(checked: Checked, image: str, *, says: str) -> None:
+    """Start the check of an image, kill gpuconsole once ``says`` is among the processes, and wait for what is left."""
+    engine = checked.engine
+    process = subprocess.Popen(
+        [sys.executable, "-m", "gpuconsole", "--host", engine.host, "check", "--image", image, "--gpus", "none"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    while not (
+        (ids := engine.docker("ps", "-q").stdout.split()) and says in engine.docker("top", ids[0], check=False).stdout
+    ):
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    deadline = time.monotonic() + 60  # by itself the container would take four minutes
+    while engine.docker("ps", "-aq").stdout:
+        assert time.monotonic() < deadline, engine.docker("ps", "-a").stdout
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize("says", ["cat", "payload.pyz work"])
+def test_when_gpuconsole_itself_is_killed_the_container_for_an_image_goes(checked: Checked, says: str) -> None:
+    """Both before the checks have begun and amid them."""
+    kill_in_the_middle(checked, checked.engine.load("pytorch"), says=says)
+
+
+def test_the_container_goes_also_where_only_python_can_wait(modern: Checked) -> None:
+    image = without_sh(modern)
+    try:
+        kill_in_the_middle(modern, image, says="sys.stdin.buffer.read")
+    finally:
+        modern.engine.docker("rmi", image)

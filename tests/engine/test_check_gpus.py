@@ -9,11 +9,11 @@ import pytest
 
 from gpuconsole.core.errors import NotFound
 from gpuconsole.launch.spec import GpuWish, GpuWishKind, LaunchSpec
-from gpuconsole.probes.records import AskedGpus, CheckReport, CheckStatus, Progress, Record
+from gpuconsole.probes.records import AskedGpus, CheckReport, Progress, Record
+from gpuconsole.services.askedgpus import asked_of
 from gpuconsole.services.cancelling import Cancellation, Cancelled
-from gpuconsole.services.checking import asked_of, check_image
-from gpuconsole.services.session import Session
-from tests.engine.checking import Checked, result
+from gpuconsole.services.checking import check_image
+from tests.engine.checking import FAIL, OK, SKIP, WARN, Checked, opened, result
 from tests.payload.libcuda import build
 from tests.rig.engines import Engine
 from tests.rig.gpus import TWO_GPUS
@@ -23,7 +23,6 @@ from tests.rig.nvml.simulated import NvmlBox
 from tests.rig.nvml.state import NvmlState
 
 pytestmark = pytest.mark.engine
-FAIL, OK, SKIP, WARN = CheckStatus.FAIL, CheckStatus.OK, CheckStatus.SKIP, CheckStatus.WARN
 FIRST, SECOND = (gpu.uuid for gpu in TWO_GPUS)
 CUDA_BUILD = "import torch; torch.version.cuda = '12.8'\n"
 
@@ -36,22 +35,18 @@ def two_gpus(nvml: NvmlBox) -> NvmlBox:
     return nvml
 
 
-def opened(engine: Engine, folder: Path) -> Iterator[Checked]:
-    session = Session(host=engine.host)
-    yield Checked(engine, session, folder)
-    session.close()
-
-
 @pytest.fixture
 def cdi(engine_modern: Engine, two_gpus: NvmlBox, tmp_path: Path) -> Iterator[Checked]:
     """Containers of an engine with CDI, on a machine with two GPUs."""
-    yield from opened(engine_modern, tmp_path)
+    with opened(engine_modern, tmp_path) as containers:
+        yield containers
 
 
 @pytest.fixture
 def hook(engine_old: Engine, two_gpus: NvmlBox, tmp_path: Path) -> Iterator[Checked]:
     """Containers of an engine with the toolkit, on a machine with two GPUs."""
-    yield from opened(engine_old, tmp_path)
+    with opened(engine_old, tmp_path) as containers:
+        yield containers
 
 
 def with_driver(checked: Checked, *options: str, gpu: str = SECOND) -> CheckReport:
@@ -179,7 +174,7 @@ def test_the_toolkit_s_ways_of_asking(hook: Checked) -> None:
 
 
 def test_without_a_driver_our_own_label_tells(engine_modern: Engine, tmp_path: Path) -> None:
-    for checked in opened(engine_modern, tmp_path):
+    with opened(engine_modern, tmp_path) as checked:
         device = ("--device", "nvidia.com/gpu=0")
         unknown = asked(checked, *device)
         assert unknown.gpus is None
