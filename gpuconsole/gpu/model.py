@@ -42,20 +42,21 @@ class GpuProcess:
 class Mig:
     """One MIG instance of a GPU."""
 
-    uuid: str
+    uuid: str | None
     name: str | None
     gpu_instance: int | None
     compute_instance: int | None
     memory_total_bytes: int | None
     memory_used_bytes: int | None
-    processes: tuple[GpuProcess, ...] = ()
+    processes: tuple[GpuProcess, ...] | None = ()
+    """None when its list could not be read."""
     unknown: Mapping[str, str] = field(default_factory=dict)
-    """Field name → why its value is None (or the list of processes empty), one short phrase."""
+    """Field name → why its value is None, one short phrase."""
 
     @property
     def unattributed_bytes(self) -> int | None:
         """Used memory that no listed process explains; None where used or a process's share is unknown."""
-        return None if "processes" in self.unknown else _unexplained(self.memory_used_bytes, self.processes)
+        return None if self.processes is None else _unexplained(self.memory_used_bytes, self.processes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,9 +148,9 @@ class Gpu:
     @property
     def unattributed_bytes(self) -> int | None:
         """Used memory that no listed process explains; None where used or a process's share is unknown."""
-        if self.processes is None or any("processes" in mig.unknown for mig in self.migs):
+        if self.processes is None or any(mig.processes is None for mig in self.migs):
             return None
-        inside = [process for mig in self.migs for process in mig.processes]
+        inside = [process for mig in self.migs for process in mig.processes or ()]
         return _unexplained(self.memory_used_bytes, (*self.processes, *inside))
 
 

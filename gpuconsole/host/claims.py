@@ -175,14 +175,18 @@ class _Machine:
         old = _OLD_MIG.match(uuid)
         for gpu in self.gpus:
             for mig in gpu.migs:
-                if mig.uuid.lower() == uuid.lower() or (old is not None and _is_old(gpu, mig, old)):
+                if (mig.uuid or "").lower() == uuid.lower() or (old is not None and _is_old(gpu, mig, old)):
                     return ClaimedGpu(index=gpu.index, uuid=gpu.uuid, mig_uuid=mig.uuid), None
         return ClaimedGpu(mig_uuid=uuid), f"{uuid} is not in this machine"
 
     def _by_mig_index(self, index: int, position: int) -> tuple[ClaimedGpu, str | None]:
         for gpu in self.gpus or ():
-            if gpu.index == index and position < len(gpu.migs):
-                return ClaimedGpu(index=index, uuid=gpu.uuid, mig_uuid=gpu.migs[position].uuid), None
+            if gpu.index != index or position >= len(gpu.migs):
+                continue
+            mig_uuid = gpu.migs[position].uuid
+            if mig_uuid is None:  # with the UUID of the GPU it would read as all of it
+                return ClaimedGpu(index=index), f"MIG instance {index}:{position} does not tell its UUID"
+            return ClaimedGpu(index=index, uuid=gpu.uuid, mig_uuid=mig_uuid), None
         why = self.unknown if self.gpus is None else f"MIG instance {index}:{position} is not in this machine"
         return ClaimedGpu(index=index), why
 

@@ -41,7 +41,7 @@ def _listed(gpu: Gpu) -> Iterator[GpuProcess]:
     """The processes of a GPU and of its MIG instances."""
     yield from gpu.processes or ()
     for mig in gpu.migs:
-        yield from mig.processes
+        yield from mig.processes or ()
 
 
 def _gpu_view(gpu: Gpu, facts: Mapping[int, ProcessFacts], names: Mapping[str, str]) -> GpuView:

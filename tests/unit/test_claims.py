@@ -151,3 +151,12 @@ def test_no_claim_is_no_gpu() -> None:
 def test_no_text_breaks_it(devices: list[str], machine: tuple[Gpu, ...] | None, kind: GpuRequestKind) -> None:
     found = resolve_claims([GpuClaim(kind, devices=tuple(devices))], machine)
     assert found.gpus is None or len(found.gpus) == found.count
+
+
+def test_an_instance_without_uuid_is_not_taken_for_the_whole_gpu() -> None:
+    nameless = Mig(None, "1g.10gb", 7, 0, None, None)
+    machine = (Gpu(index=0, uuid=A, name="NVIDIA A100", migs=(nameless,)),)
+    found = resolve_claims([request("0:0")], machine)
+    assert found.gpus == (ClaimedGpu(index=0),)
+    assert found.reason == "MIG instance 0:0 does not tell its UUID"
+    assert resolve_claims([request("MIG-")], machine).gpus == (ClaimedGpu(mig_uuid="MIG-"),)

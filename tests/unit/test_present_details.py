@@ -205,6 +205,17 @@ def test_a_lost_gpu_and_one_with_instances() -> None:
     assert "3g.20gb  –/20.0 GiB" in text
 
 
+def test_an_instance_of_which_little_is_known_says_why() -> None:
+    mig = Mig(None, "3g.20gb", 1, 0, 20 * 2**30, None, processes=None,
+              unknown={"uuid": "the driver does not know it", "processes": "this user may not read it"})  # fmt: skip
+    text = text_of(gpudetails.fields(GpuView(Gpu(0, "GPU-0", "A100", mig_enabled=True, migs=(mig,))), GpuSnapshot(NOW)))
+    assert "processes unknown (this user may not read it)" in text
+    assert "UUID unknown (the driver does not know it)" in text
+    unlisted = Gpu(0, "GPU-0", "A100", mig_enabled=True, unknown={"migs": "this user may not read it"})
+    text = text_of(gpudetails.fields(GpuView(unlisted), GpuSnapshot(NOW)))
+    assert "its instances are unknown  this user may not read it" in text
+
+
 def test_the_gpu_of_a_container_is_shown_live() -> None:
     gpu = Gpu(0, "GPU-1", "NVIDIA H200", utilization_pct=98, memory_used_bytes=2**30, memory_total_bytes=2**31)
     host = HostView(GpuSnapshot(NOW), (GpuView(gpu),))

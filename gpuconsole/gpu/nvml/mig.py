@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpuconsole.gpu.model import GpuProcess, Mig
+from gpuconsole.gpu.nvml.codes import INVALID_ARGUMENT, NOT_FOUND
 from gpuconsole.gpu.nvml.gateway import Failure, Gateway
 from gpuconsole.gpu.nvml.processes import Entry, take_processes
 from gpuconsole.gpu.nvml.readings import take_memory
@@ -17,6 +18,8 @@ _IDENTITY = (
     Reading("gpu_instance", "nvmlDeviceGetGpuInstanceId", (), _NUMBER),
     Reading("compute_instance", "nvmlDeviceGetComputeInstanceId", (), _NUMBER),
 )
+_NO_INSTANCE = (NOT_FOUND, INVALID_ARGUMENT)
+"""Codes that say that there is no instance at a place."""
 _FIELDS = ("uuid", "name", "gpu_instance", "compute_instance", "memory_total_bytes", "memory_used_bytes", "processes")
 
 
@@ -30,17 +33,24 @@ def take_migs(parent: Sheet, gateway: Gateway) -> tuple[Mig, ...]:
     for place in range(places):
         handle = gateway.ask("nvmlDeviceGetMigDeviceHandleByIndex", parent.handle, place)
         if not isinstance(handle, Failure):
-            migs.append(_mig(Sheet(gateway, handle), gateway, f"{parent.values.get('uuid', 'MIG')}/{place}"))
+            migs.append(_mig(Sheet(gateway, handle), gateway))
+        elif handle.code not in _NO_INSTANCE:
+            migs.append(_unreadable(handle))
     return tuple(migs)
 
 
-def _mig(sheet: Sheet, gateway: Gateway, fallback: str) -> Mig:
+def _unreadable(failure: Failure) -> Mig:
+    """An instance of which nothing can be told but that it is there; without it the others would be miscounted."""
+    return Mig(None, None, None, None, None, None, processes=None, unknown=dict.fromkeys(_FIELDS, failure.reason))
+
+
+def _mig(sheet: Sheet, gateway: Gateway) -> Mig:
     for reading in _IDENTITY:
         sheet.take(reading)
     take_memory(sheet, gateway)
     total = sheet.values.get("memory_total_bytes")
-    uuid: str = sheet.values.get("uuid", fallback)
-    entries = take_processes(sheet, total_bytes=total) or ()
+    uuid: str | None = sheet.values.get("uuid")
+    entries = take_processes(sheet, total_bytes=total)
     return Mig(
         uuid=uuid,
         name=sheet.values.get("name"),
@@ -48,7 +58,7 @@ def _mig(sheet: Sheet, gateway: Gateway, fallback: str) -> Mig:
         compute_instance=sheet.values.get("compute_instance"),
         memory_total_bytes=total,
         memory_used_bytes=sheet.values.get("memory_used_bytes"),
-        processes=tuple(entry.process(uuid) for entry in entries),
+        processes=None if entries is None else tuple(entry.process(uuid) for entry in entries),
         unknown={field: reason for field, reason in sheet.unknown.items() if field in _FIELDS},
     )
 
@@ -59,10 +69,11 @@ def outside(entries: Sequence[Entry], migs: Sequence[Mig]) -> tuple[GpuProcess, 
     Asked with enough rights, the parent lists the processes of all its instances too; each must count once. One that
     no instance's own list has keeps the instance its numbers name.
     """
-    inside = {process.pid for mig in migs for process in mig.processes}
+    inside = {process.pid for mig in migs for process in mig.processes or ()}
     uuids = {(mig.gpu_instance, mig.compute_instance): mig.uuid for mig in migs}
     return tuple(
-        entry.process(uuids.get((entry.gpu_instance, entry.compute_instance)))
+        # An entry without a number runs outside of MIG, not in the instance whose number is unknown.
+        entry.process(None if entry.gpu_instance is None else uuids.get((entry.gpu_instance, entry.compute_instance)))
         for entry in entries
         if entry.pid not in inside
     )

@@ -207,13 +207,19 @@ def _mig(gpu: Gpu) -> list[Line]:
         return [(unknown(gpu.unknown.get("mig_enabled")),)]
     if not gpu.mig_enabled:
         return [(Cell("off", "dim"),)]
+    if not gpu.migs and (reason := gpu.unknown.get("migs")):
+        return [(Cell("on, its instances are unknown  "), Cell(reason, "dim"))]
     return [line for mig in gpu.migs for line in _instance(mig)] or [(Cell("on, without instances"),)]
 
 
 def _instance(mig: Mig) -> list[Line]:
     used = "–" if mig.memory_used_bytes is None else gib(mig.memory_used_bytes)
-    words = f"{used}/{gib(mig.memory_total_bytes)} GiB, {len(mig.processes)} processes"
-    return [(Cell(f"{mig.name or 'instance'}  ", "strong"), Cell(words)), (Cell("  "), Cell(mig.uuid, "dim"))]
+    count = "processes unknown" if mig.processes is None else f"{len(mig.processes)} processes"
+    if mig.processes is None and (reason := mig.unknown.get("processes")):
+        count += f" ({reason})"
+    words = f"{used}/{gib(mig.memory_total_bytes)} GiB, {count}"
+    name = f"UUID unknown ({mig.unknown.get('uuid', 'the driver does not tell it')})" if mig.uuid is None else mig.uuid
+    return [(Cell(f"{mig.name or 'instance'}  ", "strong"), Cell(words)), (Cell("  "), Cell(name, "dim"))]
 
 
 def _capability(gpu: Gpu) -> str | Cell:
