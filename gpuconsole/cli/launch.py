@@ -159,7 +159,7 @@ def _spec(session: Session, given: dict[str, Any], *, command: tuple[str, ...]) 
 
 
 def _dry_run(session: Session, spec: LaunchSpec, *, foreground: bool, as_json: bool) -> int:
-    from gpuconsole.cli.launch_talk import tell_plan
+    from gpuconsole.cli.launch_talk import gpus_document, tell_plan
     from gpuconsole.services.planning import plan_launch
 
     plan = plan_launch(session, spec)
@@ -169,7 +169,7 @@ def _dry_run(session: Session, spec: LaunchSpec, *, foreground: bool, as_json: b
         talk(f"The line needs a docker client {run.client} or newer, which knows CDI devices.")
     talk("Nothing was made. gpuconsole's own labels, which say who launched a container, are not in the line.")
     if as_json:
-        json_document("launch", container=None, command=str(run))
+        json_document("launch", container=None, command=str(run), gpus=gpus_document(plan), notes=plan.notes)
     else:
         data(str(run))
     return ExitCode.OK

@@ -152,16 +152,26 @@ def _document(launched: Launched) -> dict[str, Any]:
         "image_id": container.image_id if container else None,
         "state": container.state.value if container else "removed",
         "exit_code": ending.exit_code if ending else None,
-        "gpus": [
-            {"index": unit.index, "uuid": unit.uuid, "name": unit.mig.name if unit.mig else unit.gpu.name}
-            for unit in plan.choice.units
-        ],
+        "gpus": gpus_document(plan),
         "gpu_path": plan.request.gpu_path.value,
         "ports": _ports(container),
         "shm_bytes": plan.request.shm_bytes,
         "last_lines": list(ending.last_lines) if ending else [],
         "notes": list(plan.notes),
     }
+
+
+def gpus_document(plan: LaunchPlan) -> list[dict[str, Any]]:
+    """The chosen GPUs as JSON, with the running containers that were given them before."""
+    return [
+        {
+            "index": unit.index,
+            "uuid": unit.uuid,
+            "name": unit.mig.name if unit.mig else unit.gpu.name,
+            "given_to": [{"container": one.name, "user": one.user} for one in unit.claimants],
+        }
+        for unit in plan.choice.units
+    ]
 
 
 def _ports(container: Container | None) -> list[dict[str, Any]]:

@@ -13,7 +13,8 @@ from gpuconsole.core.errors import GpuNotFound
 from gpuconsole.engine.model import EngineInfo, GpuPath
 from gpuconsole.host.cdi import NVIDIA_KIND, CdiDevice
 from gpuconsole.host.facts import LaunchFacts
-from gpuconsole.launch.gpus import GpuChoice, GpuUnit
+from gpuconsole.launch.gpus import GpuChoice
+from gpuconsole.launch.units import GpuUnit
 
 RUNTIME_NAME = "nvidia"
 _GENERATE = "sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml"

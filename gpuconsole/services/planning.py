@@ -5,15 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gpuconsole.core.errors import GpuNotFound, Refused
+from gpuconsole.core.errors import ConsoleError, EngineUnavailable, GpuNotFound, Refused
 from gpuconsole.engine.model import EngineInfo, GpuPath
 from gpuconsole.engine.request import CreateRequest
+from gpuconsole.gpu.model import GpuSnapshot
 from gpuconsole.host.cdi import DEFAULT_DIRS
+from gpuconsole.launch.claims import Claims, claims_of
 from gpuconsole.launch.gpupath import GpuRoute, choose_gpu_path
-from gpuconsole.launch.gpus import GpuChoice, choose_gpus, units_of
+from gpuconsole.launch.gpus import GpuChoice, choose_gpus
 from gpuconsole.launch.render import DockerRun, render
 from gpuconsole.launch.request import build_request, hides_init, name_for
 from gpuconsole.launch.spec import Force, GpuWish, GpuWishKind, LaunchSpec
+from gpuconsole.launch.units import units_of
 from gpuconsole.services.session import Session
 
 _NOT_LOCAL = "The engine at {endpoint} is not on this machine, and GPUs are chosen from this machine's"
@@ -84,8 +87,9 @@ def _gpus(session: Session, spec: LaunchSpec, info: EngineInfo) -> tuple[GpuChoi
             f"{told}.", hint="Launch with --gpus none, or pass --force engine-not-local if both have the same GPUs."
         )
     snapshot = session.gpus.snapshot()
+    claims, notes = _claims(session, snapshot) if snapshot.gpus else ({}, ())
     try:
-        choice = choose_gpus(wish, snapshot)
+        choice = choose_gpus(wish, snapshot, claims)
         facts = session.launch_facts(info.cdi_spec_dirs or DEFAULT_DIRS)
         route = choose_gpu_path(info, facts, choice=choice, wanted=spec.gpu_path)
     except GpuNotFound as error:
@@ -94,7 +98,17 @@ def _gpus(session: Session, spec: LaunchSpec, info: EngineInfo) -> tuple[GpuChoi
         # Who has GPUs and cannot give them wants to know the remedy; who has none does not.
         remedy = f" {error.hint}" if units_of(snapshot) else ""
         return *nothing, (f"{error.message}{remedy}",)
-    return choice, route, ()
+    return choice, route, notes
+
+
+def _claims(session: Session, snapshot: GpuSnapshot) -> tuple[Claims, tuple[str, ...]]:
+    """Whom the engine gave which GPUs; of one that does not tell, the sentence that says so."""
+    try:
+        return claims_of(session.engine.containers(everything=False), snapshot.gpus), ()
+    except EngineUnavailable:
+        raise
+    except ConsoleError as error:
+        return {}, (f"It is not known which GPUs other containers were given: {error.message}",)
 
 
 def _notes(spec: LaunchSpec, info: EngineInfo) -> tuple[str, ...]:

@@ -212,7 +212,27 @@ def test_a_dry_run_prints_one_line_and_makes_nothing(engine_modern: Engine, nvml
     assert "docker client 25.0 or newer" in done.stderr
     assert names(engine_modern) == []
     document = json.loads(run(engine_modern, "launch", "--json", *arguments[1:], env=nvml_box.env()).stdout)
-    assert document == {"schema": "gpuconsole.launch/1", "container": None, "command": line}
+    second = {"index": "1", "uuid": TWO_GPUS[1].uuid, "name": "NVIDIA H200", "given_to": []}
+    assert document == {
+        "schema": "gpuconsole.launch/1", "container": None, "command": line, "gpus": [second], "notes": [],
+    }  # fmt: skip
+
+
+@pytest.mark.engine
+def test_who_was_given_the_chosen_gpu_is_said_before_anything_is_made(engine_modern: Engine, nvml_box: NvmlBox) -> None:
+    nvml_box.write(NvmlState(gpus=tuple(h200(gpu.index, uuid=gpu.uuid, minor=gpu.minor) for gpu in TWO_GPUS)))
+    image = engine_modern.load("small")
+    held = run(
+        engine_modern, "launch", image, "--gpus", "all", "--name", "held", "--", "sleep", "600", env=nvml_box.env()
+    )
+    assert held.returncode == 0, held.stderr
+    done = run(engine_modern, "launch", image, "--dry-run", "--json", "--gpus", "1", env=nvml_box.env())
+    assert done.returncode == 0, done.stderr
+    note = "GPU 0 (NVIDIA H200) was given to container held of "
+    assert f"Note: {note}" in done.stderr
+    document = json.loads(done.stdout)
+    assert document["notes"][0].startswith(note)
+    assert [claim["container"] for claim in document["gpus"][0]["given_to"]] == ["held"]
 
 
 @pytest.mark.engine

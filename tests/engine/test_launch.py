@@ -142,6 +142,64 @@ def test_the_freest_is_chosen_and_said(engine_modern: Engine, sessions: OpenSess
         assert plan.request.labels[labels.GPUS] == SECOND
 
 
+IDLE = ("sleep", "600")
+
+
+def test_a_gpu_that_an_idle_container_was_given_comes_last(
+    engine_modern: Engine, two_gpus: NvmlBox, sessions: OpenSession
+) -> None:
+    """The driver sees nothing on either GPU: only the engine knows that somebody has one of them."""
+    two_gpus.change_gpu(0, processes=())
+    image = engine_modern.load("small")
+    engine_modern.docker("run", "--detach", "--name", "idle-0", "--device", "nvidia.com/gpu=0", image, *IDLE)
+    plan = plan_launch(sessions(engine_modern), spec(image, gpus="1"))
+    assert plan.request.gpu_uuids == (SECOND,)
+    assert "Next freest is GPU 0 (NVIDIA H200): no compute process" in plan.reasons[0]
+    assert "given to container idle-0" in plan.reasons[0]
+    assert plan.notes == ()
+    first = launch(sessions(engine_modern), spec(image, *IDLE, gpus="1", name="ours-1"), ignore)
+    assert first.plan.request.gpu_uuids == (SECOND,)
+    two_gpus.change_gpu(0, used_bytes=GIB // 2)
+    both = plan_launch(sessions(engine_modern), spec(image, gpus="auto"))
+    assert both.request.gpu_uuids == (SECOND,)
+    assert both.notes[0].startswith("GPU 1 (NVIDIA H200) was given to container ours-1 of ")
+    named = plan_launch(sessions(engine_modern), spec(image, gpus="device=0"))
+    assert named.notes == ("GPU 0 (NVIDIA H200) was given to container idle-0 already, which runs.",)
+    engine_modern.docker("stop", "--time", "0", "idle-0")
+    again = plan_launch(sessions(engine_modern), spec(image, gpus="1"))
+    assert again.request.gpu_uuids == (FIRST,)
+    assert again.notes == ()
+
+
+def test_however_a_container_was_given_a_gpu_it_counts(
+    engine: Engine, two_gpus: NvmlBox, sessions: OpenSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Through the hook of an old engine as by CDI."""
+    if engine.toolkit is not None:
+        monkeypatch.setenv("PATH", f"{engine.toolkit.programs}:{os.environ['PATH']}")
+    two_gpus.change_gpu(0, processes=())
+    image = engine.load("small")
+    taken = [launch(sessions(engine), spec(image, *IDLE, gpus="1"), ignore).plan.request.gpu_uuids for _ in range(2)]
+    assert taken == [(FIRST,), (SECOND,)]
+    third = plan_launch(sessions(engine), spec(image, gpus="1"))
+    assert third.request.gpu_uuids == (FIRST,)
+    assert "was given to container " in third.notes[0]
+
+
+def test_without_an_answer_about_the_other_containers_it_says_so(
+    engine_modern: Engine, two_gpus: NvmlBox, sessions: OpenSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = sessions(engine_modern)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise EngineRefused("The engine gave no list.", hint="Look at it.")
+
+    monkeypatch.setattr(session.engine, "containers", refuse)
+    plan = plan_launch(session, spec(engine_modern.load("small"), gpus="1"))
+    assert plan.request.gpu_uuids == (SECOND,)
+    assert plan.notes == ("It is not known which GPUs other containers were given: The engine gave no list.",)
+
+
 @pytest.mark.usefixtures("two_gpus")
 def test_through_the_hook_the_toolkit_is_asked_for_the_uuid(
     engine_old: Engine, engine_toolkit: Engine, sessions: OpenSession, monkeypatch: pytest.MonkeyPatch

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuconsole.gpu.model import Gpu, GpuProcess, ProcessKind
+from gpuconsole.gpu.model import Gpu, GpuProcess, GpuSnapshot, ProcessKind
 from gpuconsole.gpu.nvml.processes import PID_LIMIT, Entry, merge, sift
 from gpuconsole.gpu.nvml.source import NvmlSource
+from gpuconsole.launch.gpus import choose_gpus
+from gpuconsole.launch.units import units_of, withheld_of
+from gpuconsole.launch.wish import parse_gpus
 from tests.rig.nvml import GIB, MIB, NvmlBox, NvmlState, a100_mig, h200, rtx4090
 from tests.rig.nvml import GpuProcess as Simulated
 from tests.rig.nvml.fixtures import load
@@ -105,23 +110,26 @@ def test_instances_have_memory_and_processes_of_their_own(nvml: NvmlBox) -> None
     assert [(mig.gpu_instance, mig.compute_instance) for mig in gpu.migs] == [(2, 0), (3, 0), (9, 0), (10, 0)]
     mig = gpu.migs[0]
     assert (mig.memory_total_bytes, mig.memory_used_bytes, mig.unattributed_bytes) == (20 * GIB, 9 * GIB, 4 * GIB)
-    assert [(process.pid, process.mig_uuid) for process in mig.processes] == [(100, "MIG-x"), (101, "MIG-x")]
+    assert [(process.pid, process.mig_uuid) for process in mig.processes or ()] == [(100, "MIG-x"), (101, "MIG-x")]
     assert gpu.processes == ()
     assert gpu.unattributed_bytes == 7 * GIB
     assert other.mig_enabled is False
     assert other.migs == ()
 
 
-def test_an_instance_that_does_not_answer_hides_no_other(nvml: NvmlBox) -> None:
+def divided(nvml: NvmlBox, errors: dict[str, int], *, parent: tuple[Simulated, ...] = ()) -> Gpu:
+    """An A100 in four instances, the first of which fails in some calls."""
     card = a100_mig()
-    broken = card.mig_instances[0].__class__(
-        uuid="MIG-x", profile="3g.20gb", gpu_instance=2,
-        errors={"nvmlDeviceGetMemoryInfo_v2": 999, "nvmlDeviceGetComputeRunningProcesses_v3": 4},
-    )  # fmt: skip
-    nvml.write(NvmlState(gpus=(card.with_(mig_instances=(broken, *card.mig_instances[1:])),)))
+    broken = replace(card.mig_instances[0], uuid="MIG-x", errors=errors)
+    nvml.write(NvmlState(gpus=(card.with_(mig_instances=(broken, *card.mig_instances[1:]), processes=parent),)))
     source = NvmlSource()
     (gpu,) = source.snapshot().gpus
     source.close()
+    return gpu
+
+
+def test_an_instance_that_does_not_answer_hides_no_other(nvml: NvmlBox) -> None:
+    gpu = divided(nvml, {"nvmlDeviceGetMemoryInfo_v2": 999, "nvmlDeviceGetComputeRunningProcesses_v3": 4})
     mig = gpu.migs[0]
     assert mig.memory_used_bytes is None
     assert mig.unknown["memory_used_bytes"] == "the driver failed without saying why"
@@ -129,6 +137,48 @@ def test_an_instance_that_does_not_answer_hides_no_other(nvml: NvmlBox) -> None:
     assert mig.unattributed_bytes is None
     assert gpu.unattributed_bytes is None
     assert len(gpu.migs) == 4
+
+
+@pytest.mark.parametrize("code", [4, 999, 15])
+def test_a_list_of_an_instance_that_cannot_be_read_is_unknown_and_not_empty(nvml: NvmlBox, code: int) -> None:
+    """Nobody may take it for free: its processes are None with the reason, and it ranks after one known to be free."""
+    gpu = divided(nvml, {"nvmlDeviceGetComputeRunningProcesses_v3": code})
+    assert gpu.migs[0].processes is None
+    assert gpu.migs[0].unknown["processes"]
+    assert [mig.processes for mig in gpu.migs[1:]] == [()] * 3
+    choice = choose_gpus(parse_gpus("3"), GpuSnapshot(0.0, (gpu,)))
+    assert [unit.index for unit in choice.units] == ["0:1", "0:2", "0:3"]
+
+
+@pytest.mark.parametrize("code", [4, 999])
+def test_an_instance_that_gives_no_uuid_has_none(nvml: NvmlBox, code: int) -> None:
+    gpu = divided(nvml, {"nvmlDeviceGetUUID": code})
+    assert [mig.uuid is None for mig in gpu.migs] == [True, False, False, False]
+    assert gpu.migs[0].unknown["uuid"]
+    assert gpu.migs[0].memory_total_bytes is not None
+    snapshot = GpuSnapshot(0.0, (gpu,))
+    assert [unit.index for unit in units_of(snapshot)] == ["0:1", "0:2", "0:3"]
+    (withheld,) = withheld_of(snapshot)
+    assert gpu.migs[0].unknown["uuid"] in withheld.message
+
+
+def test_an_instance_without_a_handle_is_shown_and_keeps_the_places_of_the_others(nvml: NvmlBox) -> None:
+    card = a100_mig()
+    nvml.write(NvmlState(gpus=(card.with_(errors={"nvmlDeviceGetMigDeviceHandleByIndex": 4}),)))
+    source = NvmlSource()
+    (gpu,) = source.snapshot().gpus
+    source.close()
+    assert gpu.migs
+    assert all((mig.uuid, mig.processes) == (None, None) for mig in gpu.migs)
+    assert {mig.unknown["uuid"] for mig in gpu.migs} == {"this user may not read it"}
+    assert units_of(GpuSnapshot(0.0, (gpu,))) == ()
+
+
+def test_a_process_outside_of_mig_is_not_of_the_instance_whose_number_is_unknown(nvml: NvmlBox) -> None:
+    errors = {"nvmlDeviceGetGpuInstanceId": 999, "nvmlDeviceGetComputeInstanceId": 999}
+    gpu = divided(nvml, errors, parent=(Simulated(77, GIB),))
+    assert gpu.migs[0].gpu_instance is None
+    assert gpu.processes == (GpuProcess(77, GIB, COMPUTE),)
 
 
 entries = st.lists(

@@ -12,7 +12,8 @@ from gpuconsole.gpu.model import Gpu, Mig
 from gpuconsole.host.cdi import CdiDevice, CdiDevices
 from gpuconsole.host.facts import LaunchFacts
 from gpuconsole.launch.gpupath import GpuRoute, choose_gpu_path
-from gpuconsole.launch.gpus import GpuChoice, GpuUnit
+from gpuconsole.launch.gpus import GpuChoice
+from gpuconsole.launch.units import GpuUnit
 
 A, B = "GPU-aaaa0000", "GPU-bbbb0000"
 FIRST = GpuUnit(Gpu(index=0, uuid=A, name="NVIDIA H200", minor=1))

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuconsole.core.errors import ExitCode, GpuNotFound
+from gpuconsole.engine.model import Container, ContainerState, GpuClaim, GpuRequestKind
 from gpuconsole.gpu.model import Gpu, GpuProcess, GpuSnapshot, GpuStatus, Mig, ProcessKind
-from gpuconsole.launch.gpus import GpuChoice, choose_gpus, units_of
+from gpuconsole.launch.claims import Claimant, Claims, claims_of
+from gpuconsole.launch.gpus import GpuChoice, choose_gpus
+from gpuconsole.launch.labels import USER
 from gpuconsole.launch.spec import GpuWish
+from gpuconsole.launch.units import units_of, withheld_of
 from gpuconsole.launch.wish import parse_gpus
 
 GIB = 2**30
@@ -49,15 +55,23 @@ def gpu(
     )
 
 
-def mig(number: int, *, used: int = 0, processes: tuple[GpuProcess, ...] = ()) -> Mig:
+def mig(
+    number: int,
+    *,
+    used: int = 0,
+    processes: tuple[GpuProcess, ...] | None = (),
+    named: bool = True,
+    unknown: dict[str, str] | None = None,
+) -> Mig:
     return Mig(
-        uuid=f"MIG-{number}b000000-0000-0000-0000-000000000000",
+        uuid=f"MIG-{number}b000000-0000-0000-0000-000000000000" if named else None,
         name="1g.18gb",
         gpu_instance=number,
         compute_instance=0,
         memory_total_bytes=18 * GIB,
         memory_used_bytes=used,
         processes=processes,
+        unknown=unknown or {},
     )
 
 
@@ -65,8 +79,12 @@ def box(*gpus: Gpu) -> GpuSnapshot:
     return GpuSnapshot(taken_at=0.0, gpus=gpus)
 
 
-def chosen(wish: str, *gpus: Gpu) -> list[str]:
-    return [unit.index for unit in choose_gpus(parse_gpus(wish), box(*gpus)).units]
+def given_to(*names: str) -> tuple[Claimant, ...]:
+    return tuple(Claimant(name) for name in names)
+
+
+def chosen(wish: str, *gpus: Gpu, claims: Claims | None = None) -> list[str]:
+    return [unit.index for unit in choose_gpus(parse_gpus(wish), box(*gpus), claims).units]
 
 
 def refused(wish: str, *gpus: Gpu) -> GpuNotFound:
@@ -178,6 +196,145 @@ def test_in_mig_mode_the_instances_are_given() -> None:
 def test_mig_mode_without_instances_is_refused() -> None:
     assert "MIG mode" in refused("auto", gpu(0, mig_enabled=True)).message
     assert "MIG mode" in refused("device=0", gpu(0, mig_enabled=True), gpu(1)).message
+
+
+def test_instances_that_cannot_be_listed_are_not_called_absent() -> None:
+    unlisted = replace(gpu(0, mig_enabled=True), unknown={"migs": "this user may not read it"})
+    error = refused("device=0", unlisted, gpu(1))
+    assert "cannot be listed: this user may not read it" in error.message
+    assert "no instances" not in error.message
+
+
+def test_a_gpu_of_which_it_is_unknown_whether_it_is_divided_comes_after_one_that_is_free() -> None:
+    unclear = replace(gpu(0, mig_enabled=None), unknown={"mig_enabled": "the driver failed without saying why"})
+    assert chosen("auto", unclear, gpu(1, used=GIB // 2)) == ["1"]
+
+
+REFUSED = {"processes": "this user may not read it"}
+
+
+def test_an_instance_whose_processes_cannot_be_listed_is_not_free() -> None:
+    unclear, busy = mig(1, processes=None, unknown=REFUSED), mig(3, processes=BUSY, used=17 * GIB)
+    sliced = gpu(0, mig_enabled=True, migs=(unclear, mig(2, used=100), busy), util=None)
+    assert chosen("auto", sliced) == ["0:1"]
+    assert chosen("2", sliced) == ["0:0", "0:1"]
+    state = units_of(box(sliced))[0].state
+    assert state == "its processes cannot be listed (this user may not read it), 0.0 of 18.0 GiB used"
+
+
+def test_a_process_that_only_the_whole_gpu_lists_makes_its_instance_busy() -> None:
+    seen = (GpuProcess(9, 100, mig_uuid=mig(1).uuid),)
+    unread = mig(1, processes=None, unknown=REFUSED), mig(2, processes=None, used=200, unknown=REFUSED)
+    sliced = gpu(0, mig_enabled=True, processes=seen, util=None, migs=unread)
+    assert [unit.compute_processes for unit in units_of(box(sliced))] == [seen, None]
+    assert chosen("auto", sliced) == ["0:1"]
+
+
+def test_an_instance_without_uuid_is_withheld_with_its_reason_and_the_others_keep_their_places() -> None:
+    nameless = mig(1, named=False, unknown={"uuid": "this user may not read it"})
+    sliced = gpu(0, mig_enabled=True, migs=(nameless, mig(2)), util=None)
+    assert chosen("auto", sliced) == ["0:1"]
+    assert all(unit.uuid for unit in units_of(box(sliced)))
+    for wish in ("device=0:0", "device=0", f"device={uuid(0)}"):
+        message = refused(wish, sliced, gpu(1)).message
+        assert message.startswith("GPU 0:0 (1g.18gb) does not tell its UUID (this user may not read it)"), wish
+    everything = choose_gpus(parse_gpus("all"), box(sliced, gpu(1)))
+    assert [unit.index for unit in everything.units] == ["0:1", "1"]
+    assert not everything.every, "the engine's own word for all would give the nameless one too"
+    assert any("GPU 0:0" in note for note in everything.notes)
+    assert "Not to be given: GPU 0:0 (1g.18gb)." in refused("3", sliced, gpu(1)).message
+
+
+@pytest.mark.parametrize(
+    ("withheld", "reason"),
+    [
+        (gpu(0, status=GpuStatus.LOST), "lost"),
+        (gpu(0, identity=None), "no UUID"),
+        (gpu(0, mig_enabled=True), "no instances"),
+        (gpu(0, mig_enabled=True, migs=(mig(1, named=False),)), "no UUID"),
+    ],
+)
+def test_what_is_withheld_is_never_chosen_nor_counted_and_is_said(withheld: Gpu, reason: str) -> None:
+    assert [one.reason for one in withheld_of(box(withheld, gpu(1)))] == [reason]
+    choice = choose_gpus(parse_gpus("all"), box(withheld, gpu(1)))
+    assert [unit.index for unit in choice.units] == ["1"]
+    assert not choice.every
+    assert choice.notes[0].startswith("Left out: GPU 0")
+    refused("2", withheld, gpu(1))
+    refused("auto", withheld)
+    refused("device=0", withheld, gpu(1))
+
+
+# Claims of running containers
+
+
+def test_a_gpu_that_an_idle_container_was_given_comes_after_one_that_nobody_has() -> None:
+    held = {uuid(0): given_to("notebook")}
+    assert chosen("auto", gpu(0), gpu(1, used=GIB // 2, util=40), claims=held) == ["1"]
+    assert chosen("1", gpu(0), gpu(1, processes=None), claims=held) == ["1"]
+    assert chosen("auto", gpu(0), gpu(1, processes=BUSY, used=60 * GIB), claims=held) == ["0"]
+
+
+def test_who_holds_what_is_chosen_is_said() -> None:
+    held = {uuid(0): (Claimant("notebook", "anna"),), uuid(1): given_to("a", "b")}
+    choice = choose_gpus(parse_gpus("auto"), box(gpu(0, used=900), gpu(1)), held)
+    assert choice.uuids == (uuid(0),)
+    assert "given to container notebook of anna. Next freest is GPU 1" in choice.reason
+    assert "given to containers a, b" in choice.reason
+    assert choice.notes == ("GPU 0 (NVIDIA H200) was given to container notebook of anna already, which runs.",)
+    named = choose_gpus(parse_gpus("device=1"), box(gpu(0), gpu(1)), held)
+    assert named.notes == ("GPU 1 (NVIDIA H200) was given to containers a, b already, which run.",)
+    busy = choose_gpus(parse_gpus("device=0"), box(gpu(0, processes=BUSY, used=60 * GIB)), held)
+    assert busy.notes == (
+        "GPU 0 (NVIDIA H200) is busy: held by 1 process, 60.0 of 140.0 GiB used, given to container notebook of anna.",
+    )
+
+
+def test_among_claimed_gpus_fewer_claims_then_less_memory() -> None:
+    held = {uuid(0): given_to("a", "b"), uuid(1): given_to("a"), uuid(2): given_to("a")}
+    assert chosen("auto", gpu(0), gpu(1, used=500), gpu(2, used=100), claims=held) == ["2"]
+
+
+def test_a_claim_on_an_instance_leaves_its_neighbours_free_and_one_on_the_gpu_does_not() -> None:
+    sliced = gpu(0, mig_enabled=True, migs=(mig(1), mig(2, used=100)), util=None)
+    assert chosen("auto", sliced, claims={mig(1).uuid or "": given_to("a")}) == ["0:1"]
+    whole = choose_gpus(parse_gpus("auto"), box(sliced), {uuid(0): given_to("a")})
+    assert [unit.claimants for unit in whole.units] == [given_to("a")]
+
+
+def container(
+    name: str, *claims: GpuClaim, state: ContainerState = ContainerState.RUNNING, user: str = ""
+) -> Container:
+    return Container(id=name * 64, name=name, image="i", image_id="i", state=state, gpu_claims=claims,
+                     labels={USER: user} if user else {})  # fmt: skip
+
+
+def on(*devices: str) -> GpuClaim:
+    return GpuClaim(GpuRequestKind.CDI, devices=devices)
+
+
+def test_claims_are_those_of_containers_that_have_their_gpus_now() -> None:
+    machine = (gpu(0), gpu(1), gpu(2, mig_enabled=True, migs=(mig(1), mig(2))))
+    everything = GpuClaim(GpuRequestKind.DEVICE_REQUEST, everything=True)
+    found = claims_of(
+        [
+            container("a", on("0"), user="anna"),
+            container("b", everything, state=ContainerState.PAUSED),
+            container("c", on(uuid(1)), state=ContainerState.RESTARTING),
+            container("d", on("0"), state=ContainerState.EXITED),
+            container("e", on("0"), state=ContainerState.CREATED),
+            container("f"),
+            container("g", on("2:1"), on("GPU-of-another-machine"), on("7")),
+        ],
+        machine,
+    )
+    assert {key: [str(one) for one in names] for key, names in found.items()} == {
+        uuid(0): ["a of anna", "b"],
+        uuid(1): ["b", "c"],
+        uuid(2): ["b"],
+        mig(2).uuid: ["g"],
+        "GPU-of-another-machine": ["g"],
+    }
 
 
 def test_a_machine_without_gpus_says_why() -> None:

@@ -19,10 +19,11 @@ from gpuconsole.engine.model import EngineInfo, GpuPath, Mount
 from gpuconsole.engine.request import CreateRequest, PortRequest, Ulimit
 from gpuconsole.gpu.model import Gpu
 from gpuconsole.launch.gpupath import GpuRoute
-from gpuconsole.launch.gpus import GpuChoice, GpuUnit
+from gpuconsole.launch.gpus import GpuChoice
 from gpuconsole.launch.render import DockerRun, quote, render
 from gpuconsole.launch.request import build_request, name_for
 from gpuconsole.launch.spec import GpuWish, GpuWishKind, LaunchSpec, PullPolicy, Variable, VariableSource
+from gpuconsole.launch.units import GpuUnit
 
 GIB = 2**30
 INFO = EngineInfo(endpoint="unix:///x", memory_bytes=64 * GIB)

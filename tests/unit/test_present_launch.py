@@ -9,9 +9,10 @@ import pytest
 
 from gpuconsole.core.errors import EngineRefused
 from gpuconsole.engine.model import Image, PullProgress
-from gpuconsole.gpu.model import Gpu, GpuSnapshot, GpuStatus
+from gpuconsole.gpu.model import Gpu, GpuSnapshot, GpuStatus, Mig
 from gpuconsole.host.model import GpuView, Holder, HostView
 from gpuconsole.images.facts import image_facts
+from gpuconsole.launch.claims import Claimant
 from gpuconsole.launch.fields import Surroundings
 from gpuconsole.launch.options import LaunchOptions, read_options
 from gpuconsole.launch.spec import SpecInvalid
@@ -122,6 +123,25 @@ def test_gpus_show_what_is_free_who_holds_them_and_what_a_wish_would_get() -> No
     assert "unknown" in "".join(
         cell.text for cell in launchgpus.gpu_rows(host(replace(gpu(0), memory_used_bytes=None)), "", ASCII)[0].cells
     )
+
+
+def test_an_idle_container_that_was_given_a_gpu_stands_beside_it() -> None:
+    working = Holder(pid=1, gpu_index=0, gpu_uuid="GPU-0", memory_bytes=GIB, container_name="llama")
+    view = host(gpu(0, used=100 * GIB), gpu(1), gpu(2), holders=(working,))
+    claims = {"GPU-0": (Claimant("llama"), Claimant("[b]x", "anna")), "GPU-1": (Claimant("notebook"),)}
+    rows = launchgpus.gpu_rows(view, "auto", UNICODE, claims)
+    assert [row.cells[-1].text for row in rows] == ["llama, [b]x of anna (idle)", "notebook (idle)", ""]
+    assert [row.picked for row in rows] == [False, False, True]
+
+
+def test_what_cannot_be_given_is_shown_with_the_reason_and_cannot_be_ticked() -> None:
+    nameless = Mig(None, "1g.10gb", 7, 0, 10 * GIB, 0)
+    divided = replace(gpu(1), mig_enabled=True, migs=(nameless, replace(nameless, uuid="MIG-2")))
+    view = host(replace(gpu(0), uuid=None), divided, gpu(2, status=GpuStatus.LOST))
+    rows = launchgpus.gpu_rows(view, "all", ASCII)
+    assert [row.index for row in rows] == ["1:1", "", "", ""]
+    assert [row.cells[-1].text for row in rows[1:]] == ["no UUID", "no UUID", "lost"]
+    assert launchgpus.uuids(view) == {"1:1": "MIG-2"}
 
 
 def test_ticking_gpus_writes_exactly_them() -> None:

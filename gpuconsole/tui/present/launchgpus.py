@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from gpuconsole.core.errors import ConsoleError
 from gpuconsole.core.text import gib
-from gpuconsole.gpu.model import GpuStatus
 from gpuconsole.host.model import GpuView, HostView
-from gpuconsole.launch.gpus import GpuUnit, choose_gpus, units_of
+from gpuconsole.launch.claims import Claims, claims_of
+from gpuconsole.launch.gpus import choose_gpus
 from gpuconsole.launch.spec import GpuWish, GpuWishKind
+from gpuconsole.launch.units import GpuUnit, Withheld, units_of, withheld_of
 from gpuconsole.launch.wish import parse_gpus
 from gpuconsole.tui.present.cell import Cell
 from gpuconsole.tui.present.gpu import short_name, state_cell
 from gpuconsole.tui.theme import Glyphs
+
+if TYPE_CHECKING:
+    from gpuconsole.services.containers import ContainerView
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +32,20 @@ class GpuRow:
     cells: tuple[Cell, ...]
 
 
-def picked(host: HostView | None, wish: str) -> frozenset[str]:
+def claims(host: HostView | None, containers: Iterable[ContainerView] | None) -> Claims:
+    """Which GPUs the containers that run were given."""
+    if host is None:
+        return {}
+    return claims_of((view.container for view in containers or ()), host.snapshot.gpus)
+
+
+def picked(host: HostView | None, wish: str, claims: Claims | None = None) -> frozenset[str]:
     """Indices of the GPUs that ``wish`` would get now; none when it is wrong or cannot be had."""
     if host is None:
         return frozenset()
     try:
         asked = parse_gpus(wish) if wish.strip() else GpuWish(GpuWishKind.AUTO)
-        return frozenset(unit.index for unit in choose_gpus(asked, host.snapshot).units)
+        return frozenset(unit.index for unit in choose_gpus(asked, host.snapshot, claims).units)
     except (ValueError, ConsoleError):
         return frozenset()
 
@@ -43,15 +55,17 @@ def uuids(host: HostView | None) -> dict[str, str]:
     return {} if host is None else {unit.index: unit.uuid for unit in units_of(host.snapshot)}
 
 
-def gpu_rows(host: HostView | None, wish: str, glyphs: Glyphs) -> tuple[GpuRow, ...]:
-    """The GPUs in their order; empty when there are none to show."""
+def gpu_rows(host: HostView | None, wish: str, glyphs: Glyphs, claims: Claims | None = None) -> tuple[GpuRow, ...]:
+    """The GPUs in their order, then those that cannot be given; empty when there are none to show."""
     if host is None:
         return ()
-    chosen = picked(host, wish)
+    chosen = picked(host, wish, claims)
     views = {view.gpu.index: view for view in host.gpus}
-    rows = [_row(unit, views.get(unit.gpu.index), unit.index in chosen, glyphs) for unit in units_of(host.snapshot)]
-    lost = [view for view in host.gpus if view.gpu.status is GpuStatus.LOST]
-    return (*rows, *(_lost(view, glyphs) for view in lost))
+    rows = [
+        _row(unit, views.get(unit.gpu.index), unit.index in chosen, glyphs) for unit in units_of(host.snapshot, claims)
+    ]
+    withheld = [_withheld(one, views.get(one.unit.gpu.index), glyphs) for one in withheld_of(host.snapshot)]
+    return (*rows, *withheld)
 
 
 def no_gpus(host: HostView | None) -> str:
@@ -74,11 +88,10 @@ def _place(index: str) -> tuple[int, ...]:
 
 
 def _row(unit: GpuUnit, view: GpuView | None, is_picked: bool, glyphs: Glyphs) -> GpuRow:
-    name = (unit.mig.name or "MIG") if unit.mig else short_name(unit.gpu.name)
     state = state_cell(view, glyphs) if view else Cell("")
     cells = (
         Cell("[X] " if is_picked else "[ ] ", "accent" if is_picked else "dim"),
-        Cell(f"{unit.index:>3} {name[:14]:<14} ", "strong" if is_picked else ""),
+        Cell(f"{unit.index:>3} {_name(unit):<14} ", "strong" if is_picked else ""),
         Cell(f"{_free(unit):<22} "),
         Cell(f"{state.text:<10} ", state.tone),
         Cell(_holders(unit, view), "dim"),
@@ -86,10 +99,14 @@ def _row(unit: GpuUnit, view: GpuView | None, is_picked: bool, glyphs: Glyphs) -
     return GpuRow(unit.index, is_picked, cells)
 
 
-def _lost(view: GpuView, glyphs: Glyphs) -> GpuRow:
-    state = state_cell(view, glyphs)
-    words = f"    {view.gpu.index:>3} {short_name(view.gpu.name)[:14]:<14} {'cannot be given':<22} "
-    return GpuRow("", False, (Cell(words, "dim"), Cell(state.text, state.tone)))
+def _withheld(one: Withheld, view: GpuView | None, glyphs: Glyphs) -> GpuRow:
+    state = state_cell(view, glyphs) if view else Cell("")
+    words = f"    {one.unit.index:>3} {_name(one.unit):<14} {'cannot be given':<22} "
+    return GpuRow("", False, (Cell(words, "dim"), Cell(f"{state.text:<10} ", state.tone), Cell(one.reason, "dim")))
+
+
+def _name(unit: GpuUnit) -> str:
+    return ((unit.mig.name or "MIG") if unit.mig else short_name(unit.gpu.name))[:14]
 
 
 def _free(unit: GpuUnit) -> str:
@@ -101,10 +118,11 @@ def _free(unit: GpuUnit) -> str:
 
 
 def _holders(unit: GpuUnit, view: GpuView | None) -> str:
-    if view is None:
-        return ""
-    mine = [each for each in view.holders if unit.mig is None or each.mig_uuid == unit.mig.uuid]
+    """Who has it: by its processes, and the containers it was given to that have none on it now."""
+    held = () if view is None else view.holders
+    mine = [each for each in held if unit.mig is None or each.mig_uuid == unit.mig.uuid]
     names = dict.fromkeys(
         each.container_name or (each.container_id or "")[:12] or f"{each.user or 'pid'}:{each.pid}" for each in mine
     )
-    return ", ".join(names)
+    idle = [f"{one} (idle)" for one in unit.claimants if one.name not in names]
+    return ", ".join((*names, *idle))

@@ -158,7 +158,8 @@ class LaunchFields(VerticalScroll, can_focus=False, inherit_bindings=False):
         picker = self.query_one(GpuPicker)
         picker.rows_at_most = rows_at_most
         view = self.app.host_view
-        rows = launchgpus.gpu_rows(view, self.value("gpus"), self.app.glyphs)
+        claims = launchgpus.claims(view, self.app.containers)
+        rows = launchgpus.gpu_rows(view, self.value("gpus"), self.app.glyphs, claims)
         picker.show_gpus(rows, instead=launchgpus.no_gpus(view))
 
     def show_facts(self, words: str) -> None:
