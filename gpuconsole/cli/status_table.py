@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections import Counter
 
 import click
 
@@ -187,6 +188,7 @@ def _remarks(gpu: Gpu) -> list[str]:
         reasons = ", ".join(_THROTTLES.get(slug, slug) for slug in gpu.throttle_reasons)
         lines.append(f"Clocks held down: {reasons}.")
     lines.extend(_memory_health(gpu))
+    lines.extend(_unreadable_instances(gpu))
     lines.extend(gpu.notes)
     return [f"GPU {gpu.index}: {line}" for line in lines]
 
@@ -200,6 +202,20 @@ def _memory_health(gpu: Gpu) -> list[str]:
     elif gpu.ecc.remap_pending:
         lines.append("A failing memory row is replaced at the next reset or restart.")
     return lines
+
+
+def _unreadable_instances(gpu: Gpu) -> list[str]:
+    """What cannot be told of MIG instances, those with the same reason together."""
+    nameless = Counter(mig.unknown.get("uuid", "no reason given") for mig in gpu.migs if mig.uuid is None)
+    unlisted = Counter(mig.unknown.get("processes", "no reason given") for mig in gpu.migs if mig.processes is None)
+    return [
+        *(f"{_instances(count)} without UUID, not for containers: {why}." for why, count in nameless.items()),
+        *(f"{_instances(count)} whose processes cannot be listed: {why}." for why, count in unlisted.items()),
+    ]
+
+
+def _instances(count: int) -> str:
+    return "1 MIG instance" if count == 1 else f"{count} MIG instances"
 
 
 def _wrapped(line: str, glyphs: Glyphs) -> str:

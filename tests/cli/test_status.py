@@ -25,7 +25,7 @@ from gpuconsole.cli.glyphs import Glyphs
 from gpuconsole.cli.output import width_of
 from gpuconsole.cli.status_table import overview_text, short_name, tmux_line
 from gpuconsole.core.errors import ExitCode
-from gpuconsole.gpu.model import Ecc, Gpu, GpuSnapshot, GpuStatus
+from gpuconsole.gpu.model import Ecc, Gpu, GpuSnapshot, GpuStatus, Mig
 from gpuconsole.host.model import GpuView, Holder, HostView
 from tests.rig.nvml import GIB, MIB, GpuProcess, NvmlBox, NvmlState, a100_mig, box, busy, gb10, h200, rtx4090
 
@@ -424,6 +424,18 @@ def test_status_imports_nothing_heavy(nvml_box: NvmlBox, with_driver: bool, argu
         [sys.executable, "-c", code, *arguments], env=env, capture_output=True, text=True, timeout=60, check=True
     )
     assert done.stderr.splitlines()[-1] == f"{0 if with_driver else 3} []"
+
+
+def test_what_cannot_be_told_of_mig_instances_is_said_once_for_each_reason() -> None:
+    reasons = {"uuid": "this user may not read it", "processes": "this user may not read it"}
+    known = Mig("MIG-1", "1g.5gb", 9, 0, 5 * GIB, 0)
+    unlisted = Mig("MIG-2", "1g.5gb", 10, 0, 5 * GIB, 0, processes=None, unknown=reasons)
+    nameless = Mig(None, "1g.5gb", 11, 0, 5 * GIB, 0, processes=None, unknown=reasons)
+    view = view_of(Gpu(0, "GPU-0", "NVIDIA A100", mig_enabled=True, migs=(known, unlisted, nameless)))
+    text = overview_text(view, Glyphs())
+    assert "GPU 0: 1 MIG instance without UUID, not for containers: this user may not read it." in text
+    assert "GPU 0: 2 MIG instances whose processes cannot be listed: this user may not read it." in text
+    assert text.count("└ 1g.5gb #11") == 1
 
 
 @pytest.mark.parametrize("arguments", [(), ("--json",), ("--watch", "1")])
