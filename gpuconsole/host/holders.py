@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import fields
 
 from gpuconsole.core.text import plain_line
 from gpuconsole.gpu.model import Gpu, GpuProcess, GpuSnapshot
@@ -72,20 +73,13 @@ def _holder(gpu: Gpu, process: GpuProcess, facts: ProcessFacts, names: Mapping[s
     name = names.get(facts.container_id) if facts.container_id else None
     if facts.container_id and name is None:
         unknown["container_name"] = "the engine was not asked"
+    known = {each.name: getattr(facts, each.name) for each in fields(facts)}
     return Holder(
-        pid=process.pid,
+        **(known | {"unknown": unknown}),
         gpu_index=gpu.index,
         gpu_uuid=gpu.uuid,
         memory_bytes=process.memory_bytes,
         kind=process.kind,
         mig_uuid=process.mig_uuid,
-        user=facts.user,
-        uid=facts.uid,
-        command=facts.command,
-        host_memory_bytes=facts.host_memory_bytes,
-        cpu_pct=facts.cpu_pct,
-        started_at=facts.started_at,
-        container_id=facts.container_id,
         container_name=None if name is None else plain_line(name),
-        unknown=unknown,
     )

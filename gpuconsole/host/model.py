@@ -6,33 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from gpuconsole.gpu.model import Gpu, GpuSnapshot, ProcessKind
+from gpuconsole.host.processes import ProcessFacts
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
-    """A process on a GPU, with what the host knows of it. Unknown is None, and ``unknown`` says why."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder(ProcessFacts):
+    """A process on a GPU: what the host knows of it, and what it has there."""
 
-    pid: int
     gpu_index: int
     gpu_uuid: str | None
     memory_bytes: int | None
     """GPU memory."""
     kind: ProcessKind = ProcessKind.COMPUTE
     mig_uuid: str | None = None
-    user: str | None = None
-    uid: int | None = None
-    command: str | None = None
-    """Its command line, harmless."""
-    host_memory_bytes: int | None = None
-    """Resident set."""
-    cpu_pct: float | None = None
-    """100 is one core, over the time since the last look; None at the first."""
-    started_at: float | None = None
-    """Seconds since the epoch; with the pid it names a process for good."""
-    container_id: str | None = None
-    """All 64 hex digits, when it runs in a container."""
     container_name: str | None = None
-    unknown: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

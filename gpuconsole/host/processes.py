@@ -47,9 +47,9 @@ class ProcessFacts:
     cpu_pct: float | None = None
     """100 is one core, over the time since the last look."""
     started_at: float | None = None
-    """Seconds since the epoch."""
+    """Seconds since the epoch; with the pid it names a process for good."""
     container_id: str | None = None
-    """None outside containers, and then not in ``unknown``."""
+    """All 64 hex digits; None outside containers, and then not in ``unknown``."""
     unknown: Mapping[str, str] = field(default_factory=dict)
 
 

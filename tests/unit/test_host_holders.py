@@ -6,13 +6,14 @@ import os
 import pwd
 import subprocess
 import time
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from gpuconsole.gpu.model import Gpu, GpuProcess, GpuSnapshot, ProcessKind
 from gpuconsole.host.holders import HolderTable
-from gpuconsole.host.processes import ProcessTable
+from gpuconsole.host.processes import ProcessFacts, ProcessTable
 from gpuconsole.services.overview import Overview, overview
 from gpuconsole.services.session import Session
 from tests.rig.client import EngineClient
@@ -42,6 +43,15 @@ def test_a_process_in_a_container_carries_its_id_and_the_name_that_is_known(tmp_
     assert holder.command == "python train.py"
     assert view.unattributed_bytes == 3 * GIB
     assert view.unknown == {}
+
+
+def test_a_holder_carries_all_that_the_host_knows_of_its_process(tmp_path: Path) -> None:
+    seen, table = snapshot(GpuProcess(7, GIB)), ProcessTable(fake_proc(tmp_path, cgroup="0::/user.slice\n"))
+    (tmp_path / "stat").write_text("btime 1700000000\n")
+    (facts,) = table.look({7}, listed_at=seen.taken_at).values()
+    (holder,) = HolderTable(ProcessTable(tmp_path)).view(seen).gpus[0].holders
+    for field in fields(ProcessFacts):
+        assert getattr(holder, field.name) == getattr(facts, field.name), field.name
 
 
 def test_a_container_whose_name_nobody_told_is_its_id(tmp_path: Path) -> None:

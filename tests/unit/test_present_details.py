@@ -178,9 +178,8 @@ def test_an_image_in_full() -> None:
 
 
 def test_a_process_of_which_nothing_is_known_says_why() -> None:
-    holder = Holder(
-        77, 0, None, None, unknown={"command": "it has ended", "memory_bytes": "the driver does not tell it"}
-    )
+    why = {"command": "it has ended", "memory_bytes": "the driver does not tell it"}
+    holder = Holder(77, gpu_index=0, gpu_uuid=None, memory_bytes=None, unknown=why)
     text = text_of(processdetails.fields(holder, now=NOW))
     assert "–  it has ended" in text
     assert "–  the driver does not tell it" in text
