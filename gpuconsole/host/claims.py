@@ -11,7 +11,7 @@ from gpuconsole.gpu.model import Gpu, Mig
 
 _NOTHING = frozenset({"", "none", "void"})
 _NODE = re.compile(r"^/dev/nvidia(\d+)$")
-_MIG_INDEX = re.compile(r"^(?:mig)?(\d+):(\d+)$")
+_MIG_INDEX = re.compile(r"^(\d+):(\d+)$")
 _OLD_MIG = re.compile(r"^MIG-(GPU-[0-9a-f-]+)/(\d+)/(\d+)$", re.IGNORECASE)
 
 
@@ -76,11 +76,7 @@ def _effective(claims: tuple[GpuClaim, ...]) -> tuple[GpuClaim, ...]:
 
 
 def _wants_all(claim: GpuClaim) -> bool:
-    return (
-        claim.everything
-        or (claim.count is not None and claim.count < 0)
-        or any(_bare(device).lower() == "all" for device in claim.devices)
-    )
+    return claim.everything or (claim.count is not None and claim.count < 0)
 
 
 def _add_counted(named: list[ClaimedGpu], count: int, gpus: Sequence[Gpu] | None) -> None:
@@ -101,11 +97,6 @@ def _add(named: list[ClaimedGpu], reasons: list[str], found: tuple[ClaimedGpu | 
         reasons.append(reason)
 
 
-def _bare(device: str) -> str:
-    """A device without its CDI kind: ``nvidia.com/gpu=0`` is ``0``."""
-    return device.rpartition("=")[2].strip()
-
-
 def _whole(gpu: Gpu) -> ClaimedGpu:
     return ClaimedGpu(index=gpu.index, uuid=gpu.uuid)
 
@@ -122,8 +113,12 @@ class _Machine:
     unknown: str
 
     def find(self, device: str) -> tuple[ClaimedGpu | None, str | None]:
-        """The GPU called ``device`` and what cannot be told of it; no GPU for words and nodes that name none."""
-        name = _bare(device)
+        """The GPU called ``device`` and what cannot be told of it; no GPU for words and nodes that name none.
+
+        Which kind of device an engine or CDI calls by that name is not in it any more: the engine's adapter takes
+        ``nvidia.com/gpu=0`` apart.
+        """
+        name = device.strip()
         lower = name.lower()
         if lower in _NOTHING:
             return None, None
@@ -135,9 +130,8 @@ class _Machine:
             return self._by_uuid(name)
         if match := _MIG_INDEX.match(lower):
             return self._by_mig_index(int(match[1]), int(match[2]))
-        digits = lower.removeprefix("gpu")
-        if digits.isascii() and digits.isdigit() and len(digits) < 6:
-            return self._by_index(int(digits))
+        if lower.isascii() and lower.isdigit() and len(lower) < 6:
+            return self._by_index(int(lower))
         return ClaimedGpu(), f"{name!r} is not a GPU's index or UUID"
 
     def _by_index(self, index: int) -> tuple[ClaimedGpu, str | None]:

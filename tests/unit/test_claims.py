@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpuconsole.engine.docker.gpus import gpu_claims
 from gpuconsole.engine.model import GpuClaim, GpuRequestKind
 from gpuconsole.gpu.model import Gpu, Mig
 from gpuconsole.host.claims import ClaimedGpu, resolve_claims
@@ -50,13 +53,9 @@ def request(*devices: str) -> GpuClaim:
         (A, FIRST),
         (A.lower(), FIRST),
         ("GPU-a81c", THIRD),
-        ("nvidia.com/gpu=2", THIRD),
-        (f"nvidia.com/gpu={B}", SECOND),
-        ("nvidia.com/gpu=gpu1", SECOND),
         (MIG, SLICE),
         (f"MIG-{C}/7/0", SLICE),
         ("2:0", SLICE),
-        ("nvidia.com/gpu=mig2:0", SLICE),
         ("/dev/nvidia0", SECOND),
         ("/dev/nvidia2", FIRST),
     ],
@@ -66,6 +65,32 @@ def test_a_device_is_found_by_every_name_it_goes_by(device: str, expected: Claim
     assert found.gpus == (expected,)
     assert found.count == 1
     assert found.reason is None
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("nvidia.com/gpu=2", (THIRD,)),
+        (f"nvidia.com/gpu={B}", (SECOND,)),
+        ("nvidia.com/gpu=gpu1", (SECOND,)),
+        ("nvidia.com/gpu=2:0", (SLICE,)),
+        ("nvidia.com/gpu=mig2:0", (SLICE,)),
+        (f"nvidia.com/mig={MIG}", (SLICE,)),
+        ("k8s.nvidia.com/gpu=1", (SECOND,)),
+        ("nvidia.com/gpu=all", (FIRST, SECOND, THIRD)),
+        ("nvidia.com/gpu=none", ()),
+        ("vendor.com/net=0", ()),
+    ],
+)
+def test_a_cdi_name_an_engine_was_given_is_found(name: str, expected: tuple[ClaimedGpu, ...]) -> None:
+    """All the way from the engine's answer, wherever the name stands in it."""
+    answers: list[dict[str, Any]] = [
+        {"DeviceRequests": [{"Driver": "cdi", "DeviceIDs": [name]}]},
+        {"Devices": [{"PathOnHost": name}]},
+        {"Annotations": {"cdi.k8s.io/any": name}},
+    ]
+    for answer in answers:
+        assert resolve_claims(gpu_claims(answer, ()), MACHINE).gpus == expected, answer
 
 
 @pytest.mark.parametrize(
@@ -100,8 +125,8 @@ def test_a_device_that_is_not_there_stays_a_claim_with_a_reason(device: str, rea
     [
         GpuClaim(GpuRequestKind.DEVICE_REQUEST, everything=True),
         GpuClaim(GpuRequestKind.DEVICE_REQUEST, count=-1),
-        GpuClaim(GpuRequestKind.CDI, devices=("nvidia.com/gpu=all",)),
-        GpuClaim(GpuRequestKind.ENVIRONMENT, devices=("all",)),
+        GpuClaim(GpuRequestKind.CDI, everything=True),
+        GpuClaim(GpuRequestKind.ENVIRONMENT, everything=True),
     ],
 )
 def test_all_means_every_gpu_of_the_machine(claim: GpuClaim) -> None:
@@ -127,7 +152,7 @@ def test_nodes_tell_which_gpus_a_number_amounts_to() -> None:
 
 
 def test_a_request_overrides_the_environment_the_image_came_with() -> None:
-    image = GpuClaim(GpuRequestKind.ENVIRONMENT, devices=("all",))
+    image = GpuClaim(GpuRequestKind.ENVIRONMENT, everything=True)
     assert resolve_claims([request("1"), image], MACHINE).gpus == (SECOND,)
     assert resolve_claims([image], MACHINE).count == 3
 
