@@ -11,6 +11,7 @@ from gpuconsole.tui.app import ConsoleApp
 from gpuconsole.tui.screens.copying import CopyScreen
 from gpuconsole.tui.screens.details import ProcessDetails
 from gpuconsole.tui.screens.gpu import GpuScreen
+from gpuconsole.tui.screens.subjects import GpuSubject
 from gpuconsole.tui.widgets.lines import Lines
 from gpuconsole.tui.widgets.strip import key_of
 from tests.rig.nvml import NvmlBox, box
@@ -32,6 +33,12 @@ def key_now(app: ConsoleApp) -> str:
     return key_of(app.host_view.gpus[0])
 
 
+async def opened(app: ConsoleApp) -> None:
+    """The screen of the first GPU."""
+    assert app.host_view is not None
+    await app.push_screen(GpuScreen(GpuSubject(app, app.host_view.gpus[0])))
+
+
 def alone(tmp_path: Path) -> ConsoleApp:
     """A console with GPUs and no engine."""
     return console(f"unix://{tmp_path}/none.sock", tmp_path)
@@ -44,7 +51,7 @@ async def test_a_busy_gpu_in_full(nvml: NvmlBox, tmp_path: Path, size: tuple[int
     app = alone(tmp_path)
     async with app.run_test(size=size) as pilot:
         await until(pilot, lambda: app.host_view and app.host_view.gpus[0].holders)
-        await app.push_screen(GpuScreen(key_now(app)))
+        await opened(app)
         await until(pilot, lambda: len(app.history.of(key_now(app))) > 1)
         await pilot.pause()
         text = " ".join(every_text(app).split())
@@ -72,7 +79,7 @@ async def test_what_a_gpu_does_not_tell_has_a_reason(nvml: NvmlBox, tmp_path: Pa
     app = alone(tmp_path)
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: app.host_view and app.host_view.gpus)
-        await app.push_screen(GpuScreen(key_now(app)))
+        await opened(app)
         await pilot.pause()
         text = every_text(app)
         assert preset != "gb10" or "–  " in text
@@ -84,7 +91,7 @@ async def test_a_gpu_divided_into_instances(nvml: NvmlBox, tmp_path: Path) -> No
     app = alone(tmp_path)
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: app.host_view and app.host_view.gpus)
-        await app.push_screen(GpuScreen(key_now(app)))
+        await opened(app)
         await pilot.pause()
         assert "3g.20gb" in every_text(app)
 
@@ -93,7 +100,7 @@ async def test_a_gpu_that_goes_is_said_and_comes_back(nvml: NvmlBox, tmp_path: P
     app = alone(tmp_path)
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: app.host_view and app.host_view.gpus)
-        await app.push_screen(GpuScreen(key_now(app)))
+        await opened(app)
         whole = box(2)
         nvml.write(whole.with_(gpus=(whole.gpus[0].with_(lost=True), whole.gpus[1])))
         await until(pilot, lambda: "failed" in every_text(app))

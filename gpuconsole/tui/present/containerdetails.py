@@ -16,6 +16,7 @@ from gpuconsole.services.endings import describe_ending, state_words
 from gpuconsole.services.runs import Run
 from gpuconsole.services.secrets import mask_arguments
 from gpuconsole.services.tunnels import Server, tunnel
+from gpuconsole.tui.keymap import USUAL, Keymap
 from gpuconsole.tui.present import details
 from gpuconsole.tui.present import gpu as gpus
 from gpuconsole.tui.present.cell import Cell
@@ -36,6 +37,7 @@ class Known:
     facts: ImageFacts | None = None
     """Versions inside its image."""
     runs: Sequence[Run] = ()
+    keys: Keymap = USUAL
 
 
 def fields(view: ContainerView, known: Known) -> tuple[Field, ...]:
@@ -48,7 +50,9 @@ def fields(view: ContainerView, known: Known) -> tuple[Field, ...]:
         field("user", _user(view)),
         field("image", container.image, Cell(_digest(view), "dim")),
         field("inside", facts_words(known.facts)),
-        details.check_field(known.runs, container.id, now=known.now, glyphs=known.glyphs),
+        details.check_field(
+            known.runs, container.id, now=known.now, glyphs=known.glyphs, keys=known.keys, action="container.check"
+        ),
         field("command", shlex.join(mask_arguments((*container.entrypoint, *container.command)))),
         Field("ports", tuple(line for port in container.ports for line in _port(port, known.server))),
         Field("mounts", tuple(_mount(mount) for mount in container.mounts)),

@@ -11,6 +11,7 @@ from rich.cells import cell_len, chop_cells, set_cell_size
 from gpuconsole.core.text import duration
 from gpuconsole.services.runs import Run
 from gpuconsole.services.secrets import mask_environment, mask_value
+from gpuconsole.tui.keymap import USUAL, Keymap
 from gpuconsole.tui.present.cell import Cell, Tone
 from gpuconsole.tui.present.container import check_cell
 from gpuconsole.tui.theme import Glyphs
@@ -123,8 +124,10 @@ def _pair(name: str, value: str | None) -> Line:
     return (Cell(name if value is None else f"{name}={value}"),)
 
 
-def check_field(runs: Sequence[Run], subject_id: str, *, now: float, glyphs: Glyphs) -> Field:
-    """The check under way and the last one that ended, with what was wrong."""
+def check_field(
+    runs: Sequence[Run], subject_id: str, *, now: float, glyphs: Glyphs, keys: Keymap = USUAL, action: str
+) -> Field:
+    """The check under way and the last one that ended, with what was wrong; ``action`` is what checks it."""
     from gpuconsole.tui.present.rundetails import checks_in
 
     mine = [run for run in runs if run.subject_id == subject_id and run.kind.value == "check"]
@@ -141,4 +144,4 @@ def check_field(runs: Sequence[Run], subject_id: str, *, now: float, glyphs: Gly
                 tone: Tone = "critical" if check.status == "fail" else "watch"
                 lines.append((Cell(f"{check.status} ", tone), Cell(f"{check.name}: {check.why}")))
                 lines += [(Cell("     "), Cell(f"→ {check.fix}", "dim"))] if check.fix else []
-    return Field("check", tuple(lines) or ((Cell("not checked yet; c checks it", "dim"),),))
+    return Field("check", tuple(lines) or ((Cell(f"not checked yet; {keys.name(action)} checks it", "dim"),),))

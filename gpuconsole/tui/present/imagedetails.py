@@ -10,6 +10,7 @@ from gpuconsole.images.facts import Fact, ImageFacts
 from gpuconsole.services.images import ImageView
 from gpuconsole.services.runs import Run
 from gpuconsole.services.secrets import mask_arguments
+from gpuconsole.tui.keymap import USUAL, Keymap
 from gpuconsole.tui.present import details
 from gpuconsole.tui.present.cell import Cell
 from gpuconsole.tui.present.details import Field, Line, field, unknown
@@ -33,13 +34,15 @@ def facts_words(facts: ImageFacts | None) -> str:
     return " · ".join([*words, *(["CPU only"] if facts.cpu_only else [])])
 
 
-def fields(view: ImageView, *, now: float, glyphs: Glyphs, runs: Sequence[Run] = ()) -> tuple[Field, ...]:
+def fields(
+    view: ImageView, *, now: float, glyphs: Glyphs, runs: Sequence[Run] = (), keys: Keymap = USUAL
+) -> tuple[Field, ...]:
     """Everything known of an image."""
     image = view.image
     return (
         field("names", *(image.tags or (Cell("none", "dim"),))),
-        Field("inside", _inside(view.facts)),
-        details.check_field(runs, image.id, now=now, glyphs=glyphs),
+        Field("inside", _inside(view.facts, keys)),
+        details.check_field(runs, image.id, now=now, glyphs=glyphs, keys=keys, action="image.check"),
         field("used by", ", ".join(view.used_by) or Cell("no container", "dim")),
         field("size", size(image.size_bytes) if image.size_bytes is not None else unknown("the engine does not tell")),
         field("made", f"{duration(now - image.created_at)} ago" if image.created_at else unknown("it does not tell")),
@@ -54,11 +57,11 @@ def fields(view: ImageView, *, now: float, glyphs: Glyphs, runs: Sequence[Run] =
     )
 
 
-def _inside(facts: ImageFacts) -> tuple[Line, ...]:
+def _inside(facts: ImageFacts, keys: Keymap) -> tuple[Line, ...]:
     lines: list[Line] = [
         (Cell(f"{name:<8}"), Cell(f"{fact.value}  ", "strong"), Cell(f"says {fact.source.value} {fact.key}", "dim"))
         for name, fact in _named(facts)
     ]
     lines += [(Cell("CPU only: torch in it was built without CUDA", "watch"),)] if facts.cpu_only else []
     lines += [(Cell(sentence, "watch"),) for sentence in facts.contradictions]
-    return tuple(lines) or ((unknown("nothing in it tells; c checks it from inside"),),)
+    return tuple(lines) or ((unknown(f"nothing in it tells; {keys.name('image.check')} checks it from inside"),),)

@@ -11,6 +11,7 @@ from rich.cells import set_cell_size
 
 from gpuconsole.core.text import duration, plain_line
 from gpuconsole.services.runs import Run, RunKind, RunState
+from gpuconsole.tui.keymap import USUAL, Keymap
 from gpuconsole.tui.present.cell import Cell, Tone
 from gpuconsole.tui.present.details import Field, Line, field
 from gpuconsole.tui.present.gpu import bar
@@ -70,7 +71,7 @@ def _text(given: Mapping[str, Any], name: str) -> str:
     return "" if value is None else plain_line(str(value))
 
 
-def fields(run: Run, *, now: float, glyphs: Glyphs) -> tuple[Field, ...]:
+def fields(run: Run, *, now: float, glyphs: Glyphs, keys: Keymap = USUAL) -> tuple[Field, ...]:
     """Everything known of a run."""
     took = duration((run.ended_at or now) - run.started_at)
     state: Line = (Cell(run.state.value, _TONES[run.state]),)
@@ -82,15 +83,16 @@ def fields(run: Run, *, now: float, glyphs: Glyphs) -> tuple[Field, ...]:
         field("of", run.subject),
         field("", Cell(run.subject_id, "dim")),
         field("began", f"{duration(now - run.started_at)} ago, {'took' if run.ended else 'for'} {took}"),
-        *(_check_fields(run, glyphs) if run.kind is RunKind.CHECK else ()),
+        *(_check_fields(run, glyphs, keys) if run.kind is RunKind.CHECK else ()),
     )
 
 
-def _check_fields(run: Run, glyphs: Glyphs) -> tuple[Field, ...]:
+def _check_fields(run: Run, glyphs: Glyphs, keys: Keymap) -> tuple[Field, ...]:
     environment = _report(run).get("environment")
     checks = checks_in(run)
     if not checks:
-        words = "the report comes at the end; x ends the check" if not run.ended else "there is no report of this run"
+        words = f"the report comes at the end; {keys.name('run.cancel')} ends the check"
+        words = "there is no report of this run" if run.ended else words
         return (field("checks", Cell(words, "dim")),)
     lines = [line for check in checks for line in _check_lines(check, glyphs)]
     return (

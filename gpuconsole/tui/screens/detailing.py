@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import events
 from textual.app import ComposeResult
@@ -15,6 +14,7 @@ from gpuconsole.tui import actions
 from gpuconsole.tui.present import details
 from gpuconsole.tui.present.cell import Cell
 from gpuconsole.tui.screens.doing import Doing
+from gpuconsole.tui.screens.subjects import Subject, Thing
 from gpuconsole.tui.widgets.keyline import KeyLine
 from gpuconsole.tui.widgets.lines import Lines
 
@@ -37,13 +37,16 @@ class DetailsScreen(Doing):
     HELP = "Arrows and page keys scroll. What is shown follows the thing as it changes."
     AUTO_FOCUS = "#body"
     BINDINGS: ClassVar[list[BindingType]] = [actions.BACK.binding(), *_SCROLLING]
-    KIND: ClassVar[str] = ""
-    GONE: ClassVar[str] = ""
-    """What is said when it is there no more."""
 
-    def __init__(self) -> None:
+    def __init__(self, subject: Subject[Any]) -> None:
         super().__init__()
+        self.subject = subject
         self._gone = False
+
+    @property
+    def thing(self) -> Thing | None:
+        """What can be acted on: it, until it is gone."""
+        return None if self._gone else self.subject.thing
 
     def compose(self) -> ComposeResult:
         """Its name, and the fields."""
@@ -63,34 +66,28 @@ class DetailsScreen(Doing):
         """Fit anew."""
         self._draw()
 
-    @abstractmethod
-    def look(self) -> bool | None:
-        """Take the newest of it; False when it is gone, None when that cannot be known now."""
-
-    @abstractmethod
-    def fields(self) -> tuple[details.Field, ...]:
-        """What is known of it."""
-
-    @abstractmethod
-    def headline(self) -> str:
-        """Its name."""
+    def look(self) -> None:
+        """Take the newest of it."""
+        subject = self.subject
+        before, there = subject.stage(), subject.look()
+        if there is not None and self._gone is there:
+            self._gone = not there
+            self.refresh_bindings()
+        elif subject.stage() != before:
+            self.call_after_refresh(self.refresh_bindings)
 
     def _draw(self) -> None:
         if not self.is_mounted or not self.size.width:
             return
-        there = self.look()
-        if there is not None and self._gone is there:
-            self._gone = not there
-            self.refresh_bindings()
-        width = self.size.width
-        name = Cell(f" {shorten(self.headline(), max(8, width - len(self.KIND) - 4))}", "strong")
-        self.query_one("#top", Lines).show([(name, Cell(f"  {self.KIND}", "dim"))])
-        notice = details.laid_out([details.field("", Cell(self.GONE, "risk"))], width - 1) if self._gone else []
-        link = self.app.link
-        if link is not None and not link.connected and self.KIND in ("container", "image"):
-            notice = details.laid_out([details.field("engine", Cell(link.message, "risk"))], width - 1)
-        # One cell is the scrollbar's.
-        self.query_one("#facts", Lines).show([*notice, *details.laid_out(self.fields(), width - 1)])
+        self.look()
+        width, subject = self.size.width, self.subject
+        name = Cell(f" {shorten(subject.headline(), max(8, width - len(subject.KIND) - 4))}", "strong")
+        self.query_one("#top", Lines).show([(name, Cell(f"  {subject.KIND}", "dim"))])
+        self.query_one("#facts", Lines).show(self.lines(width - 1))  # one cell is the scrollbar's
+
+    def lines(self, width: int) -> list[details.Line]:
+        """What is known of it, in rows of ``width`` cells."""
+        return self.subject.lines(width, gone=self._gone)
 
     def action_back(self) -> None:
         """Back."""
@@ -108,8 +105,3 @@ class DetailsScreen(Doing):
         """Scroll to the beginning or the end."""
         body = self.query_one("#body", VerticalScroll)
         body.scroll_to(y=body.max_scroll_y if last else 0, animate=False)
-
-
-def endpoint_of(app: ConsoleApp) -> str:
-    """Address of the engine, as far as it is known."""
-    return app.link.endpoint if app.link is not None else ""

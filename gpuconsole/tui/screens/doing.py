@@ -17,7 +17,6 @@ from gpuconsole.host.model import Holder
 from gpuconsole.services import tmux
 from gpuconsole.services.containers import ContainerView
 from gpuconsole.services.images import ImageView
-from gpuconsole.services.runs import Run
 from gpuconsole.tui import actions
 from gpuconsole.tui.failures import tell_failure
 from gpuconsole.tui.messages import ActionDone, ActionFailed
@@ -25,6 +24,7 @@ from gpuconsole.tui.messages import ActionDone, ActionFailed
 if TYPE_CHECKING:
     from gpuconsole.tui.app import ConsoleApp
     from gpuconsole.tui.screens.listing import Listing
+    from gpuconsole.tui.screens.subjects import Thing
 
 _CHANGING = frozenset(action.method.partition("(")[0] for action in actions.ALL if action.changes)
 _FOR_RUNNING = frozenset({"shell", "attach", "stop"})
@@ -42,7 +42,7 @@ class Doing(Screen[None]):
         raise AttributeError("a screen that does things has a list")
 
     @property
-    def thing(self) -> ContainerView | ImageView | Holder | Run | None:
+    def thing(self) -> Thing | None:
         """What the cursor is on."""
         return self.listing.chosen
 

@@ -13,12 +13,11 @@ from gpuconsole.host.model import GpuView, Holder
 from gpuconsole.tui import actions
 from gpuconsole.tui.present import details, gpudetails, process
 from gpuconsole.tui.present.cell import Cell
-from gpuconsole.tui.present.gpu import short_name
 from gpuconsole.tui.screens.detailing import DetailsScreen
+from gpuconsole.tui.screens.subjects import GpuSubject
 from gpuconsole.tui.widgets.grid import Grid
 from gpuconsole.tui.widgets.keyline import KeyLine
 from gpuconsole.tui.widgets.lines import Lines
-from gpuconsole.tui.widgets.strip import key_of
 
 if TYPE_CHECKING:
     from gpuconsole.tui.app import ConsoleApp
@@ -28,13 +27,10 @@ SPANS_S = (120.0, 600.0, 1800.0)
 
 
 class GpuScreen(DetailsScreen):
-    """A GPU, followed by its UUID, else its index.
-
-    Args:
-        key: As :func:`gpuconsole.tui.widgets.strip.key_of` names it.
-    """
+    """A GPU, with its history and the processes on it."""
 
     app: ConsoleApp
+    subject: GpuSubject
     HELP = "Enter opens the process under the cursor; page keys scroll; {gpu.span} shows a longer or shorter history."
     AUTO_FOCUS = "#holders"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -44,13 +40,9 @@ class GpuScreen(DetailsScreen):
         Binding("pagedown,space", "scroll_page(1)", "Page down", show=False, priority=True),
         Binding("pageup", "scroll_page(-1)", "Page up", show=False, priority=True),
     ]
-    KIND = "GPU"
-    GONE = "It is not there any more; this is how it was."
 
-    def __init__(self, key: str) -> None:
-        super().__init__()
-        self._key = key
-        self._seen: GpuView | None = None
+    def __init__(self, subject: GpuSubject) -> None:
+        super().__init__(subject)
         self._span_s = SPANS_S[0]
         self._holders: dict[str, Holder] = {}
         self._grid = Grid(process.COLUMNS, id="holders")
@@ -71,37 +63,20 @@ class GpuScreen(DetailsScreen):
         key = self._grid.cursor
         return self._holders.get(key) if key is not None else None
 
-    def look(self) -> bool | None:
-        """Take the newest of it."""
-        host = self.app.host_view
-        if host is None or host.snapshot.problem:
-            return None
-        found = next((view for view in host.gpus if key_of(view) == self._key), None)
-        self._seen = found or self._seen
-        return found is not None
-
-    def headline(self) -> str:
-        """Its index and name."""
-        if self._seen is None:
-            return self._key
-        return f"{self._seen.gpu.index} {short_name(self._seen.gpu.name)}"
-
-    def fields(self) -> tuple[details.Field, ...]:
-        """How it is now."""
-        if self._seen is None:
-            return (details.field("", "Looking …"),)
-        return gpudetails.now_fields(self._seen, width=self.size.width, glyphs=self.app.glyphs)
+    def lines(self, width: int) -> list[details.Line]:
+        """How it is now; the other facts stand below."""
+        return self.subject.lines_now(width, gone=self._gone)
 
     def _draw(self) -> None:
         super()._draw()
-        view, host = self._seen, self.app.host_view
-        if not self.is_mounted or view is None or host is None or not self.size.width:
+        if not self.is_mounted or not self.size.width:
             return
+        view = self.subject.thing
         width = self.size.width - 1
         self.query_one("#charts", Lines).show(
             gpudetails.charts(
                 view,
-                self.app.history.of(self._key),
+                self.app.history.of(self.subject.key(view)),
                 now=self.app.now(),
                 span_s=self._span_s,
                 width=width,
@@ -116,7 +91,7 @@ class GpuScreen(DetailsScreen):
             grid.display = bool(view.holders)
             self.query_one("#holders" if view.holders else "#body").focus()
         none = [] if view.holders else [details.field("processes", self._nobody(view))]
-        more = [*none, *gpudetails.fields(view, host.snapshot)]
+        more = [*none, *self.subject.fact_fields()]
         self.query_one("#more", Lines).show(details.laid_out(more, width))
 
     @staticmethod
@@ -140,11 +115,10 @@ class GpuScreen(DetailsScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Copying is of the GPU, so it needs no process."""
-        return self._seen is not None if action == "copy" else super().check_action(action, parameters)
+        return True if action == "copy" else super().check_action(action, parameters)
 
     def action_copy(self) -> None:
         """Choose what of the GPU is copied."""
         from gpuconsole.tui.screens.copying import CopyScreen, copies_of
 
-        if self._seen is not None:
-            self.app.push_screen(CopyScreen(copies_of(self._seen)))
+        self.app.push_screen(CopyScreen(copies_of(self.subject.thing)))

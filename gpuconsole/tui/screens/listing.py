@@ -89,7 +89,8 @@ class Listing:
         self.grid.show(tuple(rows))
         if self.wanted in self._things:
             self.grid.cursor, self.wanted = self.wanted, None
-        self.grid.display = self._screen.tab == self.name and bool(rows)
+        # Without rows it takes no room, but keeps the focus, so that keys work as soon as there are some.
+        self.grid.set_class(not rows, "-empty")
 
     def _row(self, thing: Any, now: float) -> Row:
         app = self._screen.app
@@ -132,7 +133,7 @@ class Listing:
     def notice(self, now: float) -> notice.Notice:
         """What stands in place of rows; nothing when there are some."""
         screen = self._screen
-        app, width = screen.app, screen.size.width
+        app, width = screen.app, screen.list_width
         if self.name in ("containers", "images"):
             trouble = notice.of_engine(app.link, now=now, width=width)
             if trouble:

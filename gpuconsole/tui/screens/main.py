@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
 from textual.reactive import reactive
 from textual.screen import Screen
 from textual.widgets import Input
@@ -15,9 +16,11 @@ from gpuconsole.tui import actions
 from gpuconsole.tui.present import notice, top
 from gpuconsole.tui.screens.doing import Doing
 from gpuconsole.tui.screens.listing import LISTS, Listing
+from gpuconsole.tui.screens.subjects import Thing, subject_of
 from gpuconsole.tui.widgets.grid import Grid
 from gpuconsole.tui.widgets.keyline import KeyLine
 from gpuconsole.tui.widgets.lines import Lines
+from gpuconsole.tui.widgets.pane import DetailPane
 from gpuconsole.tui.widgets.strip import GpuStrip
 
 if TYPE_CHECKING:
@@ -58,9 +61,12 @@ class MainScreen(Doing, Screen[None]):
         yield Lines(id="gpu-notice", classes="notice")
         yield Lines(id="tabs")
         self.lists = {name: Listing(self, name) for name in LISTS}
-        for listing in self.lists.values():
-            yield listing.grid
-        yield Lines(id="notice", classes="notice")
+        with Horizontal(id="middle"):
+            with Vertical(id="lists"):
+                for listing in self.lists.values():
+                    yield listing.grid
+                yield Lines(id="notice", classes="notice")
+            yield DetailPane(id="pane")
         yield Input(id="filter", placeholder="words to look for; enter keeps, esc shows all", compact=True)
         yield KeyLine(id="keys")
         yield Lines(id="too-small")
@@ -83,6 +89,17 @@ class MainScreen(Doing, Screen[None]):
     def grid(self) -> Grid:
         """Its grid."""
         return self.listing.grid
+
+    @property
+    def list_width(self) -> int:
+        """Cells a line of the lists has."""
+        return self.query_one("#lists").size.width or self.size.width
+
+    @property
+    def thing(self) -> Thing | None:
+        """What the cursor is on: of the GPUs while they have the focus, else of the list."""
+        strip = self.query_one(GpuStrip)
+        return strip.chosen if strip.has_focus else self.listing.chosen
 
     def _changed(self) -> None:
         """Something is new: draw it."""
@@ -108,8 +125,22 @@ class MainScreen(Doing, Screen[None]):
         self.query_one("#tabs", Lines).show([top.tabs(counts, self.tab, words=self.words, mine=self.mine, width=width)])
         self.listing.draw(now)
         self._show_notice("#notice", self.listing.notice(now))
+        self._draw_pane()
         if self.is_current:  # another screen has its own to look at
             app.desk.look_at(self.lists["containers"].visible_ids() if self.tab == "containers" else frozenset())
+
+    @on(DetailPane.Resized)
+    @on(events.DescendantFocus)
+    def _draw_pane(self) -> None:
+        """All about the thing under the cursor, where the window is wide enough for both."""
+        pane, thing = self.query_one(DetailPane), self.thing
+        if not pane.display:
+            return
+        if thing is None:
+            pane.empty()
+            return
+        subject = subject_of(self.app, thing)
+        pane.fill(subject.headline(), subject.KIND, subject.lines, more="… enter shows the rest")
 
     def _show_notice(self, where: str, lines: notice.Notice) -> None:
         panel = self.query_one(where, Lines)
@@ -212,8 +243,10 @@ class MainScreen(Doing, Screen[None]):
             self.app.pace_s = min(others) if step > 0 else max(others)
 
     @on(Grid.Moved)
+    @on(GpuStrip.Moved)
     def _cursor_moved(self) -> None:
         self.refresh_bindings()
+        self._draw_pane()
 
     @on(Grid.Chosen)
     def _open_row(self, event: Grid.Chosen) -> None:
@@ -221,6 +254,6 @@ class MainScreen(Doing, Screen[None]):
 
     @on(GpuStrip.Chosen)
     def _open_gpu(self, event: GpuStrip.Chosen) -> None:
-        from gpuconsole.tui.screens.gpu import GpuScreen
+        from gpuconsole.tui.screens.details import open_details
 
-        self.app.push_screen(GpuScreen(event.key))
+        open_details(self.app, event.view)

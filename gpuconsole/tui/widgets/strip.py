@@ -41,12 +41,15 @@ class GpuStrip(Lines, can_focus=True):
         Binding("enter", "choose", "Open", show=False),
     ]
 
+    class Moved(Message):
+        """The cursor came to another GPU."""
+
     class Chosen(Message):
         """Enter was pressed on a GPU."""
 
-        def __init__(self, key: str) -> None:
+        def __init__(self, view: GpuView) -> None:
             super().__init__()
-            self.key = key
+            self.view = view
 
     def __init__(self, glyphs: Glyphs, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -60,9 +63,10 @@ class GpuStrip(Lines, can_focus=True):
         """Rows the strip may take; set by the screen from its height."""
 
     def look(self, host: HostView) -> None:
-        """Show what was seen; the history grows by one."""
+        """Show what was seen; of what was not shown before the history grows by one."""
+        is_new = self._host is None or self._host.snapshot.taken_at != host.snapshot.taken_at
         self._host = host
-        for view in host.gpus:
+        for view in host.gpus if is_new else ():
             past = self._history.setdefault(key_of(view), deque(maxlen=_HISTORY))
             past.append(view.gpu.utilization_pct)
         for gone in self._history.keys() - {key_of(view) for view in host.gpus}:
@@ -71,6 +75,11 @@ class GpuStrip(Lines, can_focus=True):
         if self.cursor not in keys:
             self.cursor = keys[0] if keys else None
         self.draw()
+
+    @property
+    def chosen(self) -> GpuView | None:
+        """The GPU under the cursor."""
+        return next((view for view in self._all() if key_of(view) == self.cursor), None)
 
     @property
     def _per_line(self) -> int:
@@ -193,11 +202,12 @@ class GpuStrip(Lines, can_focus=True):
             place = keys.index(self.cursor) + step * (self._per_line if by_line else 1)
             self.cursor = keys[min(max(place, 0), len(keys) - 1)]
             self.draw()
+            self.post_message(self.Moved())
 
     def action_choose(self) -> None:
         """Open the GPU under the cursor."""
-        if self.cursor is not None:
-            self.post_message(self.Chosen(self.cursor))
+        if self.chosen is not None:
+            self.post_message(self.Chosen(self.chosen))
 
 
 def _worst_first(view: GpuView) -> tuple[int, int]:
