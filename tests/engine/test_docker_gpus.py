@@ -93,7 +93,7 @@ def test_an_engine_without_the_toolkit_says_so(engine_without_gpus: Engine, engi
                 engine.start(engine.create(request))
             assert "nvidia-container-toolkit" in caught.value.hint
             with pytest.raises(GpuNotFound, match="no runtime named nvidia"):
-                engine.start(engine.create(asking(image, gpu_path=GpuPath.RUNTIME)))
+                engine.start(engine.create(asking(image, gpu_path=GpuPath.RUNTIME, gpu_uuids=(FIRST,))))
 
 
 def test_gpus_without_a_way_are_refused_before_anything_is_made(engine_modern: Engine) -> None:
@@ -104,6 +104,19 @@ def test_gpus_without_a_way_are_refused_before_anything_is_made(engine_modern: E
             engine.create(request)
         with pytest.raises(NotFound):
             engine.container(request.name or "")
+
+
+@pytest.mark.parametrize("path", [GpuPath.CDI, GpuPath.HOOK, GpuPath.RUNTIME])
+def test_a_way_without_gpus_is_refused_and_never_gives_all(engine_old: Engine, path: GpuPath) -> None:
+    image = engine_old.load("small")
+    with connected(engine_old) as engine:
+        for uuids in ((), ("",), (FIRST, "")):
+            request = asking(image, gpu_path=path, gpu_uuids=uuids)
+            with pytest.raises(EngineRefused, match="are not named") as caught:
+                engine.create(request)
+            assert caught.value.hint
+            with pytest.raises(NotFound):
+                engine.container(request.name or "")
 
 
 @pytest.mark.parametrize("kind", ["20.10", "26.1"])

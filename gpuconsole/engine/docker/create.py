@@ -84,7 +84,7 @@ def creation(request: CreateRequest) -> dict[str, Any]:
     """The request as the engine's interface has it.
 
     Raises:
-        EngineRefused: It cannot be expressed: GPUs without a way to give them.
+        EngineRefused: It cannot be expressed: GPUs without a way to give them, or a way without GPUs.
     """
     host = _host(request)
     environment = dict(request.environment) | _give_gpus(request, host)
@@ -144,20 +144,33 @@ def _restart_policy(written: str | None) -> dict[str, Any] | None:
 
 
 def _give_gpus(request: CreateRequest, host: dict[str, Any]) -> dict[str, str]:
-    """Put the GPUs into ``host`` in the engine's way; the environment this needs."""
-    if request.gpu_path is GpuPath.CDI:
-        names = request.cdi_devices or cdi_devices(request.gpu_uuids)
-        if names:
-            host["DeviceRequests"] = [{"Driver": "cdi", "DeviceIDs": list(names)}]
-    elif request.gpu_path is GpuPath.HOOK and request.gpu_uuids:
-        # Neither a count beside the names, which is refused, nor a count of 0, which silently gives no GPU.
-        host["DeviceRequests"] = [{"DeviceIDs": list(request.gpu_uuids), "Capabilities": [["gpu"]]}]
-    elif request.gpu_path is GpuPath.RUNTIME:
-        host["Runtime"] = "nvidia"
-        return {"NVIDIA_VISIBLE_DEVICES": ",".join(request.gpu_uuids) or "all"}
-    elif request.gpu_uuids and request.gpu_path is GpuPath.NONE:
+    """Put the GPUs into ``host`` in the engine's way; the environment this needs.
+
+    Raises:
+        EngineRefused: There are GPUs and no way to give them, or a way and no GPUs: the engines' own defaults for that
+            are none, or all of the machine.
+    """
+    path, uuids = request.gpu_path, request.gpu_uuids
+    named = (path is GpuPath.CDI and request.cdi_devices) or uuids
+    if path is GpuPath.NONE:
+        if named:
+            raise EngineRefused(
+                "GPUs were asked for, but no way to give them to a container.",
+                hint="'gpuconsole doctor' says what the engine lacks.",
+            )
+        return {}
+    if not named or not all(named):
         raise EngineRefused(
-            "GPUs were asked for, but no way to give them to a container.",
-            hint="'gpuconsole doctor' says what the engine lacks.",
+            f"The GPUs to give by {path} are not named, so no container was made.",
+            hint="Name them by index or UUID, as --gpus device=0 does; or launch with --gpus none.",
         )
+    if path is GpuPath.RUNTIME:
+        host["Runtime"] = "nvidia"
+        return {"NVIDIA_VISIBLE_DEVICES": ",".join(uuids)}
+    if path is GpuPath.CDI:
+        names = request.cdi_devices or cdi_devices(uuids)
+        host["DeviceRequests"] = [{"Driver": "cdi", "DeviceIDs": list(names)}]
+    else:
+        # Neither a count beside the names, which is refused, nor a count of 0, which silently gives no GPU.
+        host["DeviceRequests"] = [{"DeviceIDs": list(uuids), "Capabilities": [["gpu"]]}]
     return {}
