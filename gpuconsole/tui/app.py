@@ -53,16 +53,16 @@ class ConsoleApp(App[None]):
     VERTICAL_BREAKPOINTS = [(0, "-flat"), (16, "-low"), (32, "-tall")]
     BINDINGS: ClassVar[list[BindingType]] = [*actions.bindings(actions.APP)]
 
-    host_view: reactive[HostView | None] = reactive(None, init=False)
+    host_view: reactive[HostView | None] = reactive(None, init=False, repaint=False)
     """The GPUs and their holders, as last seen."""
-    containers: reactive[tuple[ContainerView, ...] | None] = reactive(None, init=False)
+    containers: reactive[tuple[ContainerView, ...] | None] = reactive(None, init=False, repaint=False)
     """The containers, None before the first list."""
-    link: reactive[EngineLink | None] = reactive(None, init=False)
+    link: reactive[EngineLink | None] = reactive(None, init=False, repaint=False)
     """How the connection to the engine is."""
-    engine_info: reactive[EngineInfo | None] = reactive(None, init=False)
-    images: reactive[tuple[ImageView, ...] | None] = reactive(None, init=False)
-    runs: reactive[tuple[Run, ...]] = reactive((), init=False)
-    pace_s: reactive[float] = reactive(1.0, init=False)
+    engine_info: reactive[EngineInfo | None] = reactive(None, init=False, repaint=False)
+    images: reactive[tuple[ImageView, ...] | None] = reactive(None, init=False, repaint=False)
+    runs: reactive[tuple[Run, ...]] = reactive((), init=False, repaint=False)
+    pace_s: reactive[float] = reactive(1.0, init=False, repaint=False)
     """Seconds between looks."""
 
     def __init__(self, desk: Desk, *, readonly: bool = False, config: Config | None = None) -> None:

@@ -47,11 +47,11 @@ class MainScreen(Doing, Screen[None]):
         Binding("escape", "unfilter", "All", tooltip="Show every row again", show=False),
     ]
 
-    tab: reactive[str] = reactive("containers", init=False)
+    tab: reactive[str] = reactive("containers", init=False, repaint=False)
     """The list that is shown."""
-    words: reactive[str] = reactive("", init=False)
+    words: reactive[str] = reactive("", init=False, repaint=False)
     """What the lists are filtered by."""
-    mine: reactive[bool] = reactive(False, init=False)
+    mine: reactive[bool] = reactive(False, init=False, repaint=False)
     """Only what belongs to the user."""
 
     def compose(self) -> ComposeResult:
