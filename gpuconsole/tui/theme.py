@@ -7,11 +7,12 @@ import re
 import sys
 from dataclasses import dataclass
 
+from textual.color import Color
 from textual.theme import Theme
 
 _TOKENS = {
-    "tone-dim": "{text-muted}",
-    "tone-strong": "{text}",
+    "tone-dim": "{foreground} 60%",
+    "tone-strong": "{foreground}",
     "tone-ok": "{text-success}",
     "tone-info": "{text-primary}",
     "tone-watch": "{text-warning}",
@@ -20,16 +21,29 @@ _TOKENS = {
     "tone-accent": "{text-accent}",
     "bar-background": "{panel}",
     "cursor-background": "{primary} 35%",
-    "cursor-foreground": "{text}",
-    "blurred-background": "{boost}",
+    "cursor-foreground": "{foreground}",
+    "blurred-background": "{panel}",
 }
-"""Our own variables, and what they are unless a theme says otherwise: a theme's own colours in braces."""
+"""Our own variables, and what they are unless a theme says otherwise: a theme's own colours in braces.
+
+None may be one that Textual makes to fit what is behind it (``text``, ``text-muted``, ``boost``): the cells of our own
+widgets have no widget behind them, and on a light background it would be white.
+"""
 
 
 def tokens(theme: Theme) -> dict[str, str]:
     """Our variables for a theme that need not know them. Textual resolves no variable inside another's default."""
     colours = theme.to_color_system().generate()
-    return {name: re.sub(r"\{([a-z-]+)\}", lambda match: colours[match[1]], value) for name, value in _TOKENS.items()}
+    values = {name: re.sub(r"\{([a-z-]+)\}", lambda match: colours[match[1]], each) for name, each in _TOKENS.items()}
+    return {name: _opaque(value, colours["background"]) for name, value in values.items()}
+
+
+def _opaque(value: str, background: str) -> str:
+    """A see-through colour as it looks on the background: a style of its own for some cells is never blended."""
+    colour, _, share = value.partition(" ")
+    if not share or "ansi" in value + background:
+        return colour  # the terminal's own colours cannot be blended
+    return Color.parse(background).blend(Color.parse(colour), float(share.rstrip("%")) / 100).hex
 
 
 _ANSI_TOKENS = {
