@@ -1,0 +1,119 @@
+"""What a verdict needs to know of an image, whether it comes from the catalog or lies here already."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from gpuconsole.engine.model import Image
+from gpuconsole.images.compatibility import Compatibility, Kernels
+from gpuconsole.images.facts import Fact, ImageFacts, image_facts
+from gpuconsole.images.reference import is_ngc_pytorch, is_pytorch, parse
+from gpuconsole.images.requirements import demands
+
+
+@dataclass(frozen=True, slots=True)
+class ImageTraits:
+    """An image as the verdict sees it. None is unknown."""
+
+    name: str
+    platforms: tuple[str, ...] | None = None
+    """``linux/amd64`` …"""
+    torch: str | None = None
+    cuda: str | None = None
+    cpu_only: bool = False
+    """Its torch is a build without CUDA."""
+    kernels: Mapping[str, Kernels] = field(default_factory=dict)
+    """Platform → what its torch has code for; a platform that is missing is unknown."""
+    min_capability: tuple[int, int] | None = None
+    """The oldest GPU its makers name, where they publish no list."""
+    driver: str | None = None
+    """The driver its CUDA came with; None takes the toolkit's."""
+    floor: str | None = None
+    """The oldest driver; None takes the toolkit's."""
+    demands: tuple[tuple[str, ...], ...] | None = ((),)
+    """What its ``NVIDIA_REQUIRE_*`` say, all of one tuple; several tuples are values it may have, one of them."""
+    libcuda: bool | None = None
+    """It brings a libcuda of its own for older drivers (cuda-compat)."""
+    forward: tuple[str, ...] = ()
+    """Older drivers its makers name for data-centre GPUs, ``470.57``."""
+
+
+def from_local(image: Image, compatibility: Compatibility, facts: ImageFacts | None = None) -> ImageTraits:
+    """The traits of an image that lies here, from its environment, labels and tag.
+
+    What its torch has code for is taken from the list PyTorch publishes for its builds, when its torch calls itself one
+    of them; NVIDIA's own images say it themselves.
+    """
+    facts = facts or image_facts(image)
+    environment = {name: value for name, value in image.environment if value is not None}
+    platform = _platform(image)
+    torch, cuda = _value(facts.torch), _value(facts.cuda)
+    kernels = _kernels(facts, environment, compatibility, platform) if platform else None
+    return ImageTraits(
+        name=image.name,
+        platforms=(platform,) if platform else None,
+        torch=torch,
+        cuda=cuda,
+        cpu_only=facts.cpu_only is True,
+        kernels={platform: kernels} if platform and kernels else {},
+        demands=(demands(environment),),
+        libcuda=_has_libcuda(image, environment),
+    )
+
+
+def _value(fact: Fact | None) -> str | None:
+    return None if fact is None else fact.value
+
+
+def _platform(image: Image) -> str | None:
+    return f"{image.os or 'linux'}/{image.architecture}" if image.architecture else None
+
+
+def _kernels(
+    facts: ImageFacts, environment: Mapping[str, str], compatibility: Compatibility, platform: str
+) -> Kernels | None:
+    if facts.ngc is not None:
+        # NVIDIA builds torch itself, for what this variable of its images says. In other images the same variable is
+        # for extensions that are compiled there, and says nothing of torch.
+        return arch_list(environment.get("TORCH_CUDA_ARCH_LIST", ""))
+    if facts.torch is None or facts.cuda is None or not is_published(facts.torch.value):
+        return None
+    return compatibility.kernels(facts.torch.value, facts.cuda.value, platform)
+
+
+def is_published(torch: str) -> bool:
+    """Whether a version is one that PyTorch publishes: ``2.9.0``, ``2.9.0+cu128``, not ``2.9.0a0+145a3a7``."""
+    release, _, local = torch.partition("+")
+    return release.replace(".", "").isdigit() and (not local or local.startswith("cu"))
+
+
+def arch_list(text: str) -> Kernels | None:
+    """The kernels ``TORCH_CUDA_ARCH_LIST`` names: ``7.5 8.0 9.0+PTX``; None when it cannot be read in full."""
+    cubins: list[tuple[int, int]] = []
+    ptx: tuple[int, int] | None = None
+    for word in text.replace(";", " ").split():
+        number, plus, suffix = word.partition("+")
+        whole, dot, part = number.partition(".")
+        if not (dot and whole.isdigit() and part.isdigit()) or (plus and suffix != "PTX"):
+            return None
+        cubins.append((int(whole), int(part)))
+        if plus:
+            ptx = cubins[-1]
+    return Kernels(cubins=tuple(cubins), ptx=ptx) if cubins else None
+
+
+def _has_libcuda(image: Image, environment: Mapping[str, str]) -> bool | None:
+    """NVIDIA's base images install cuda-compat; PyTorch's runtime images stand on plain Ubuntu."""
+    if "NV_CUDA_CUDART_VERSION" in environment or "NVIDIA_PYTORCH_VERSION" in environment:
+        return True
+    for tag in image.tags:
+        try:
+            reference = parse(tag)
+        except ValueError:
+            continue
+        if is_ngc_pytorch(reference):
+            return True
+        if is_pytorch(reference):
+            return bool((reference.tag or "").endswith("-devel"))
+    return None
