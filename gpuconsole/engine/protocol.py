@@ -88,7 +88,7 @@ class Engine(Protocol):
         ...
 
     def image(self, reference: str) -> Image:
-        """The local image with this tag, digest or id."""
+        """The local image with this tag, digest or id; its containers are not counted."""
         ...
 
     def usage(self, container_id: str) -> Usage:

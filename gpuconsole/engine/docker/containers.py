@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from types import MappingProxyType
 
 from gpuconsole.core.errors import EngineRefused, NotFound
@@ -24,6 +25,9 @@ from gpuconsole.engine.docker.connection import Connection
 from gpuconsole.engine.docker.errors import clean_daemon_error
 from gpuconsole.engine.docker.gpus import gpu_claims
 from gpuconsole.engine.model import Container, ContainerState, Mount, Port
+
+_REFERENCE = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")
+"""What a name, an id or the start of an id can be, with every engine."""
 
 
 def list_containers(connection: Connection, *, everything: bool) -> tuple[Container, ...]:
@@ -50,8 +54,9 @@ def find_container(connection: Connection, reference: str) -> Container:
     Raises:
         NotFound: There is none, or more than one.
     """
-    if not reference.strip():
-        raise NotFound("There is no container without a name.", hint="'gpuconsole ps' lists the names.")
+    if not _REFERENCE.fullmatch(reference):
+        # Never sent: in a request's path it would ask for something else (``..``), or could not be written at all.
+        raise NotFound(f"There is no container {reference!r}.", hint="'gpuconsole ps' lists the names.")
     answer = connection.ask(lambda client: client.inspect_container(reference))
     found = str(answer.get("Id", ""))
     summaries = connection.ask(lambda client: client.containers(all=True, filters={"id": found}))

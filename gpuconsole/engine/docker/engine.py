@@ -76,7 +76,7 @@ class DockerEngine:
         return images.list_images(self._connection)
 
     def image(self, reference: str) -> Image:
-        """The local image with this tag, digest or id."""
+        """The local image with this tag, digest or id; its containers are not counted."""
         return images.find_image(self._connection, reference)
 
     def usage(self, container_id: str) -> Usage:

@@ -37,8 +37,7 @@ def find_image(connection: Connection, reference: str) -> Image:
     """
     if not reference.strip():
         raise NotFound("There is no image without a name.", hint="'gpuconsole images' lists the names.")
-    inspection = _inspection(connection, reference)
-    return described(inspection, {}, containers=_users(connection)[line(inspection, "Id")])
+    return described(_inspection(connection, reference), {})
 
 
 def _inspection(connection: Connection, reference: str) -> Answer:
