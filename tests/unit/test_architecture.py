@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -73,3 +74,15 @@ def test_no_worker_or_thread_is_started_at_import() -> None:
     )
     answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "1"
+
+
+def test_every_package_stands_under_the_import_contracts() -> None:
+    """A package that is new is in the layers, and each library's home is guarded for all of the program."""
+    settings = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
+    contracts = {one["name"]: one for one in settings["tool"]["importlinter"]["contracts"]}
+    packages = {f"gpuconsole.{path.parent.name}" for path in PACKAGE.glob("*/__init__.py")}
+    (layers,) = (one["layers"] for one in contracts.values() if one["type"] == "layers")
+    assert {name.strip() for layer in layers for name in layer.split("|")} == packages
+    at_home = [one for name, one in contracts.items() if "is at home" in name]
+    assert {library for one in at_home for library in one["forbidden_modules"]} >= HEAVY - {"pydantic", "libtmux"}
+    assert all(one["source_modules"] == ["gpuconsole"] for one in at_home)
