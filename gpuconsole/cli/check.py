@@ -8,6 +8,7 @@ import click
 
 from gpuconsole.cli.context import Settings, pass_settings
 from gpuconsole.cli.names import complete_container
+from gpuconsole.cli.seconds import Seconds
 from gpuconsole.core.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -27,7 +28,9 @@ Examples:
 It imports torch, starts CUDA, compares results with float64 on the CPU, passes a tensor
 through /dev/shm and saves a file, as the container's own user. It changes no setting, and
 leaves nothing behind, also on ctrl+c. --image uses a fresh container and removes it.
-Exit code 0 when no check failed, 1 when one failed."""
+
+\b
+Exit codes: 0 no check failed; 1 one failed; 10 the time of --timeout was over before the end."""
 
 
 @click.command(epilog=_EPILOG)
@@ -35,7 +38,7 @@ Exit code 0 when no check failed, 1 when one failed."""
 @click.option("--image", metavar="REF", help="Check a fresh container of this image instead.")
 @click.option("--local", is_flag=True, help="Check this machine's own Python instead.")
 @click.option("--gpus", metavar="GPUS", help="With --image: N, device=0,2, all, auto or none.")
-@click.option("--timeout", metavar="SECONDS", type=click.FloatRange(min=1), help="For all checks; 120 by default.")
+@click.option("--timeout", metavar="SECONDS", type=Seconds(1, 86400), help="For all checks; 120 by default.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
 @pass_settings
 def check(
@@ -58,6 +61,7 @@ def check(
         settings.may_change("run a check in a container")
     from gpuconsole.cli.check_talk import CheckTalk
     from gpuconsole.cli.interrupts import left_at_once, run_interruptible
+    from gpuconsole.probes.records import RunEnd
     from gpuconsole.probes.runner import DEADLINE_S
 
     session, told = settings.session(), CheckTalk()
@@ -75,6 +79,8 @@ def check(
     finally:
         told.finish()
     told.result(report, as_json=as_json)
+    if report.end is RunEnd.TIMEOUT:
+        return ExitCode.TIMEOUT
     return ExitCode.FAILED if report.failed else ExitCode.OK
 
 

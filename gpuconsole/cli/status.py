@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import time
 from functools import partial
@@ -14,6 +13,7 @@ import click
 from gpuconsole.cli.context import Settings, pass_settings
 from gpuconsole.cli.glyphs import glyphs_of_stdout, writes_utf8
 from gpuconsole.cli.output import data
+from gpuconsole.cli.seconds import Seconds
 from gpuconsole.core.document import SCHEMA_VERSION, jsonable
 from gpuconsole.core.errors import DriverMissing, ExitCode
 from gpuconsole.services.overview import Overview
@@ -24,12 +24,6 @@ if TYPE_CHECKING:
 _SCHEMA = f"gpuconsole.status/{SCHEMA_VERSION}"
 _CPU_SPAN_S = 0.1
 """CPU use is what happens between two looks; a single ``status`` for people takes the second so much later."""
-
-
-def _finite(_context: click.Context, _option: click.Parameter, value: float | None) -> float | None:
-    if value is not None and math.isnan(value):
-        raise click.BadParameter("that is no number of seconds.")
-    return value
 
 
 @click.command(
@@ -45,8 +39,7 @@ def _finite(_context: click.Context, _option: click.Parameter, value: float | No
     "--watch",
     is_flag=False,
     flag_value=2.0,
-    type=click.FloatRange(0.5, 3600),
-    callback=_finite,
+    type=Seconds(0.5, 3600),
     metavar="[SECONDS]",
     help="Look again every SECONDS (2), until ctrl+c.",
 )
