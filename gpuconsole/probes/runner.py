@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from gpuconsole.engine.protocol import Engine
 from gpuconsole.probes import archive, catalog, payload
 from gpuconsole.probes.conversation import Conversation, Heard
 from gpuconsole.probes.local import LocalPlace
+from gpuconsole.probes.localwords import on_this_machine
 from gpuconsole.probes.parsing import environment_of
 from gpuconsole.probes.place import ContainerPlace, Place
 from gpuconsole.probes.records import (
@@ -91,7 +93,10 @@ def run_local(
     cancel: threading.Event,
     deadline_s: float = DEADLINE_S,
 ) -> CheckReport:
-    """Run all checks on this machine's Python: the one gpuconsole runs on, else one that has torch."""
+    """Run all checks on this machine's Python: the one gpuconsole runs on, else one that has torch.
+
+    The results told on the way are worded as for a container; those of the report are not.
+    """
     place = LocalPlace()
     request = Request(
         asked=asked_gpus,
@@ -123,7 +128,6 @@ def _command(python: str, name: str, *, shipped: archive.Archive, place: Place, 
         "asked": None if asked.gpus is None else jsonable(asked.gpus),
         "asked_count": asked.count,
         "ephemeral": request.ephemeral,
-        "local": request.local,
         "workdir": place.workdir,
         "deadline_s": request.deadline_s,
     }
@@ -155,6 +159,8 @@ def _report(heard: Heard, request: Request, *, seconds: float) -> CheckReport:
     for check in catalog.CHECKS:
         skipped = CheckResult(check.id, check.code, CheckStatus.SKIP, why_not)
         checks.append(heard.results.get(check.id, skipped))
+    if request.local:
+        checks = [on_this_machine(check, environment.python_path or sys.executable) for check in checks]
     return CheckReport(
         end=heard.end,
         environment=environment,

@@ -164,11 +164,29 @@ def test_no_engine(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [(), ("train", "--local"), ("--image", "a", "--local"), ("train", "--gpus", "1"), ("train", "--timeout", "0")],
+    [
+        (),
+        ("train", "--local"),
+        ("--image", "a", "--local"),
+        ("train", "--gpus", "1"),
+        *(
+            ("--local", "--timeout", text)
+            for text in ("0", "-1", "0.99", "nan", "NaN", "inf", "-inf", "1e400", "1e9", "x", "")
+        ),
+    ],
 )
 def test_usage(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", *arguments]) == ExitCode.USAGE
-    assert capsys.readouterr().out == ""
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("Usage: gpuconsole check")
+
+
+def test_time_that_runs_out_has_an_exit_code_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(TRAP)
+    done = run("check", "--local", "--timeout", "8", env={"PYTHONPATH": f"{tmp_path}:{os.getcwd()}"})
+    assert done.returncode == ExitCode.TIMEOUT, done.stderr
+    assert "when the 8 s for the whole check were over" in " ".join(done.stdout.split())
 
 
 def test_this_machine(tmp_path: Path) -> None:
@@ -215,3 +233,13 @@ def test_this_machine_interrupted(tmp_path: Path) -> None:
     assert process.returncode == ExitCode.INTERRUPTED
     assert "The check of this machine was cancelled" in stderr
     assert stdout == ""
+
+
+def test_this_machine_without_torch_is_told_what_to_install(tmp_path: Path) -> None:
+    (tmp_path / "torch.py").write_text("raise ModuleNotFoundError(\"No module named 'torch'\", name='torch')\n")
+    done = run("check", "--local", env={"PYTHONPATH": f"{tmp_path}:{os.getcwd()}"})
+    assert done.returncode == ExitCode.FAILED, done.stderr
+    told = " ".join(done.stdout.split())
+    assert "✗ fail torch there is no torch for" in told
+    assert "-m pip install torch" in told
+    assert "doctor" not in told

@@ -219,12 +219,3 @@ def test_a_cuda_build_whose_gpus_are_not_there_is_a_failure(payload: Payload) ->
     assert found["status"] == "fail"
     assert "no GPU is in the container" in found["why"]
     assert "--gpus" in found["fix"]
-
-
-def test_on_the_machine_itself_nothing_speaks_of_containers(payload: Payload) -> None:
-    payload.module("torch", "raise ModuleNotFoundError(\"No module named 'torch'\", name='torch')\n")
-    records = payload.run("check.torch", "check.workspace", workdir="/nowhere", local=True)
-    for record in of_type(records, "check"):
-        assert record["status"] == "fail"
-        assert "container" not in record["why"] + record["fix"]
-        assert "doctor" in record["fix"]

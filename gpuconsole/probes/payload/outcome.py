@@ -77,8 +77,6 @@ class Context:
             self.asked_count = len(self.asked)
         self.ephemeral: bool = bool(config.get("ephemeral"))
         """The container was made for this check and goes with it."""
-        self.local: bool = bool(config.get("local"))
-        """There is no container: this is the host itself."""
         self.workdir: str = str(config.get("workdir") or "")
         self.statuses: dict[str, str] = dict(config.get("statuses") or {})
         """Check → its status, for those that have run."""

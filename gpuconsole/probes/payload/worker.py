@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import re
 import signal
 import sys
 import time
@@ -38,8 +37,6 @@ def work(config: dict[str, Any]) -> int:
         report(check.title, begin=True)
         begun = time.monotonic()
         outcome = _run(check, context)
-        if context.local:
-            _without_container(outcome)
         context.statuses[slug] = outcome.status
         out.emit(
             "check",
@@ -65,14 +62,6 @@ def _run(check: Check, context: Context) -> Outcome:
         why = "it cannot be told whether {}: {}: {}".format(check.title, type(error).__name__, first_line(error))
         fix = "This is not expected: what it wrote last may tell why."
         return Outcome(FAIL, why, fix, {"error": type(error).__name__})
-
-
-def _without_container(outcome: Outcome) -> None:
-    """Say it in words that hold where there is no container."""
-    for words, other in ((" in the container", " here"), ("the container", "this machine")):
-        outcome.why = outcome.why.replace(words, other)
-    if re.search("container|launch|image", outcome.fix, re.IGNORECASE):
-        outcome.fix = "Run gpuconsole doctor: it looks at this machine."
 
 
 def _without(needed: str, context: Context) -> Outcome:
