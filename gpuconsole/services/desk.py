@@ -49,12 +49,21 @@ class Desk:
     Args:
         session: This machine's GPUs, and the engine.
         runs_path: File of the remembered runs; None takes the usual one.
+        runs: The runs, where they are not those of a file.
+        drafts: What was launched before, where that is not in a file.
     """
 
-    def __init__(self, session: Session, *, runs_path: Path | None = None) -> None:
+    def __init__(
+        self,
+        session: Session,
+        *,
+        runs_path: Path | None = None,
+        runs: Runs | None = None,
+        drafts: Drafts | None = None,
+    ) -> None:
         self.session = session
-        self.runs = Runs(path=runs_path)
-        self.drafts = Drafts(path=runs_path)
+        self.runs = runs or Runs(path=runs_path)
+        self.drafts = drafts or Drafts(path=runs_path)
         self._feed: Feed | None = None
         self._checks: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._checker: threading.Thread | None = None
@@ -65,11 +74,8 @@ class Desk:
         """Begin to look, and tell ``listener``."""
         self.runs.on_change = listener.runs_changed
         listener.runs_changed(self.runs.all())
-        self._feed = self._open_feed(listener, interval_s)
+        self._feed = Feed(self.session, listener, interval_s=interval_s)
         self._feed.start()
-
-    def _open_feed(self, listener: DeskListener, interval_s: float) -> Feed:
-        return Feed(self.session, listener, interval_s=interval_s)
 
     def close(self) -> None:
         """Let go of everything; checks and launches under way are cancelled, containers go on."""
@@ -275,8 +281,7 @@ class Desk:
 
     def tell_tmux(self, text: str) -> None:
         """Show ``text`` in tmux's status line, where the window with the console may be hidden behind another."""
-        if os.environ.get("TMUX"):
-            with contextlib.suppress(OSError, subprocess.SubprocessError):
-                subprocess.run(
-                    ["tmux", "display-message", "-l", text], timeout=_COPY_TIMEOUT_S, check=False, capture_output=True
-                )
+        from gpuconsole.services import tmux
+
+        if tmux.inside():
+            tmux.tell(text)

@@ -1,0 +1,165 @@
+"""What names a machine and its people replaced by stand-ins of the same form, in data that is given away.
+
+The same name gets the same stand-in everywhere. Rather a word too many goes than one too few: of a path stays what the
+system itself or habit names; of a variable's value what is known to be a version or a setting.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+from collections.abc import Mapping
+from typing import Any
+
+from gpuconsole.core.users import caller_name
+from gpuconsole.services.secrets import mask_arguments, mask_text, mask_value
+
+HOST = "gpu-box"
+ME = "me"
+HOME = "/home/me"
+_ME_UID = 1000
+_HIDDEN = "…"
+_UUID = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
+_PATH = re.compile(r"(?:(?<=unix://)|(?<![\w.~/-]))(?:~|/[\w.@+,=%-]+)(?:/[\w.@+,=%-]+)*")
+_ADDRESS = re.compile(r"(?:(?<=://)|(?<=@)|\b(?=[\d.]+:\d))\d{1,3}(?:\.\d{1,3}){3}")
+_SYSTEM = frozenset(
+    {"usr", "opt", "bin", "sbin", "lib", "lib64", "etc", "dev", "proc", "sys", "run", "var", "boot", "nvidia"}
+)
+_USUAL = frozenset(
+    {"app", "cache", "checkpoints", "code", "config", "data", "dataset", "datasets", "home", "logs", "main.py", "me"}
+    | {"media", "mnt", "model", "models", "out", "output", "outputs", "project", "results", "root", "runs", "scratch"}
+    | {"src", "srv", "tests", "tmp", "train.py", "workdir", "workspace"}
+)
+_TELLING = re.compile(
+    r"^(?:CUDA|CUDNN|NCCL|NV_|NVIDIA_|PYTORCH|TORCH|PYTHON|OMP_|MKL_|LD_LIBRARY_PATH$|PATH$|LANG$|LC_|TERM$|TZ$)"
+)
+_LABELS = re.compile(r"^(?:gpuconsole\.|com\.nvidia\.|org\.opencontainers\.image\.(?:version|ref\.name)$)")
+_PUBLIC = frozenset({"docker.io", "nvcr.io", "ghcr.io", "quay.io", "gcr.io", "public.ecr.aws", "localhost"})
+_LOCAL_ADDRESSES = ("127.", "0.0.0.0")  # noqa: S104  # compared with, never listened on
+
+
+class StandIns:
+    """Stand-ins for what was met so far.
+
+    Args:
+        me: Who runs this program.
+        host: This machine's name.
+        home: The home folder of who runs this program.
+    """
+
+    def __init__(self, *, me: str | None = None, host: str | None = None, home: str | None = None) -> None:
+        self._home = (home or os.path.expanduser("~")).rstrip("/")
+        self._users: dict[str, str] = {me or caller_name(): ME, ME: ME}
+        self._words: dict[str, str] = {}
+        full = host or socket.gethostname()
+        for name in {full, full.partition(".")[0]} - {"localhost", ""}:
+            self._words[name] = HOST
+        kernel = os.uname().release
+        self._words[kernel] = ".".join(kernel.split(".")[:2])
+        self._uids: dict[int, int] = {os.getuid(): _ME_UID}
+        self._numbers: dict[str, dict[str, int]] = {}
+
+    def clean(self, data: Any, key: str = "") -> Any:
+        """JSON data as it may be given away; ``key`` is the name it stands under."""
+        if isinstance(data, Mapping):
+            if key == "labels":
+                data = {name: value for name, value in data.items() if _LABELS.match(name)}
+            return {name: self.clean(value, name) for name, value in data.items()}
+        if isinstance(data, list):
+            return self._list(data, key)
+        if isinstance(data, str):
+            return self._string(data, key)
+        if key == "uid" and isinstance(data, int):
+            return self._uids.setdefault(data, data if data == 0 else _ME_UID + len(self._uids))
+        return data
+
+    def _list(self, data: list[Any], key: str) -> list[Any]:
+        if key == "environment":
+            return [[name, self._variable(name, value)] for name, value in data]
+        if key in ("command", "entrypoint"):
+            data = list(mask_arguments(data))
+        return [self.clean(item, key) for item in data]
+
+    def _variable(self, name: str, value: str | None) -> str | None:
+        if not value:
+            return value
+        return self.text(mask_value(name, value)) if _TELLING.match(name) else _HIDDEN
+
+    def _string(self, text: str, key: str) -> str:
+        if key in ("user", "gpuconsole.user"):
+            return self._user(text)
+        if key in ("image", "tags", "digests", "gpuconsole.image"):
+            self._learn_registry(text)
+        if key == "document":
+            return self._document(text)
+        return self.text(text)
+
+    def _document(self, text: str) -> str:
+        try:
+            data = json.loads(text)
+        except ValueError:
+            return self.text(text)
+        return json.dumps(self.clean(data), indent=2, ensure_ascii=False)
+
+    def text(self, text: str) -> str:
+        """Free text, such as a line of output."""
+        text = _UUID.sub(
+            lambda found: f"{self._number('uuid', found[0].lower()):08x}-0000-4000-8000-000000000000", text
+        )
+        text = _PATH.sub(lambda found: self._path(found[0]), mask_text(text))
+        text = _ADDRESS.sub(lambda found: self._address(found[0]), text)
+        for real, fake in self._words.items():
+            text = re.sub(rf"(?<![\w-]){re.escape(real)}(?![\w-])", fake, text)
+        for real, fake in self._users.items():
+            if real != "root":  # a name of the system as well, and of nobody
+                text = re.sub(rf"(?<![^\W_]){re.escape(real)}(?![^\W_])", fake, text)
+        return text
+
+    def _uuid(self, uuid: str) -> str:
+        return f"{self._number('uuid', uuid):08x}-0000-4000-8000-000000000000"
+
+    def _number(self, kind: str, name: str) -> int:
+        known = self._numbers.setdefault(kind, {})
+        return known.setdefault(name, len(known) + 1)
+
+    def _user(self, name: str) -> str:
+        """A login name; a container's own user may be ``1000:1000``."""
+        if not name or name[0].isdigit():
+            return name
+        if name not in self._users and name in ("root", "nobody"):
+            return name
+        return self._users.setdefault(name, f"u{len(self._users) - 1}")
+
+    def _path(self, path: str) -> str:
+        if path == self._home or path.startswith(f"{self._home}/"):
+            return HOME + self._parts(path[len(self._home) :])
+        first, _, rest = path.lstrip("/").partition("/")
+        if first in _SYSTEM or path == "~":
+            return path
+        if first == "home":
+            login, slash, rest = rest.partition("/")
+            return f"/home/{self._user(login)}" + self._parts(slash + rest) if login else path
+        return self._parts(path)
+
+    def _parts(self, path: str) -> str:
+        return "/".join(self._part(part) for part in path.split("/"))
+
+    def _part(self, part: str) -> str:
+        if not part or part == "~" or part in _USUAL:
+            return part
+        stem, dot, suffix = part.rpartition(".")
+        kept = f".{suffix}" if dot and stem and suffix.isalnum() and len(suffix) <= 5 else ""
+        return f"path{self._number('path', part)}{kept}"
+
+    def _address(self, address: str) -> str:
+        if address.startswith(_LOCAL_ADDRESSES):
+            return address
+        return f"192.0.2.{self._number('address', address) % 250 + 1}"
+
+    def _learn_registry(self, reference: str) -> None:
+        first, slash, _ = reference.partition("/")
+        host = first.partition(":")[0]
+        if slash and ("." in first or ":" in first) and host not in _PUBLIC and not host.startswith("127."):
+            self._words.setdefault(host, "registry.example")

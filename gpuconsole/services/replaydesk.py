@@ -1,0 +1,182 @@
+"""The console's desk on a recording: everything is shown as it was, and nothing can be done."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpuconsole.engine.endpoint import DEFAULT_SOCKET, Endpoint
+from gpuconsole.launch.fields import Surroundings
+from gpuconsole.launch.labels import USER
+from gpuconsole.services.desk import Desk
+from gpuconsole.services.drafts import Drafts, Typed
+from gpuconsole.services.replay import Clock, Player
+from gpuconsole.services.replayengine import RecordedEngine, RecordedGpus, refusal
+from gpuconsole.services.runs import Run, RunKind, Runs, RunState
+from gpuconsole.services.session import Session
+from gpuconsole.services.tunnels import Server
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gpuconsole.engine.model import Container
+    from gpuconsole.engine.protocol import Engine
+    from gpuconsole.gpu.source import GpuSource
+    from gpuconsole.host.facts import LaunchFacts
+    from gpuconsole.host.model import Holder
+    from gpuconsole.services.desk import DeskListener
+    from gpuconsole.services.replayfile import Recording
+
+_HOME = "/home/me"
+
+
+class ReplayDesk(Desk):
+    """A desk whose machine is a recording.
+
+    Args:
+        recording: What is played.
+        clock: Where one is in it; one that goes on by itself when None.
+    """
+
+    def __init__(self, recording: Recording, *, clock: Clock | None = None) -> None:
+        self.clock = clock or Clock(recording)
+        self.player = Player(recording, self.clock)
+        super().__init__(ReplaySession(self.player), runs=Runs(kept=False), drafts=_NoDrafts())
+        self._recording = recording
+        self._listener: _Forwarding | None = None
+
+    def start(self, listener: DeskListener, interval_s: float) -> None:
+        """Begin to play to ``listener``; how often it wants to look, the recording decides."""
+        self.runs.on_change = listener.runs_changed
+        self._listener = _Forwarding(listener, self.runs)
+        self.player.start(self._listener)
+
+    @property
+    def started(self) -> bool:
+        """Somebody listens."""
+        return self._listener is not None
+
+    def go_to(self, position_s: float) -> None:
+        """Go forward to that second, and tell at once all that happened till then."""
+        self.clock.go_to(position_s)
+        if self._listener is not None:
+            self.player.advance(self._listener)
+
+    def close(self) -> None:
+        """End it."""
+        self.player.close()
+        super().close()
+
+    # --- who and where: as it was there ---
+
+    @property
+    def me(self) -> str:
+        """Who recorded it."""
+        return self._recording.user
+
+    @property
+    def host_name(self) -> str:
+        """The machine it was recorded on."""
+        return self._recording.host
+
+    def server(self, endpoint_url: str) -> Server:
+        """The machine it was recorded on."""
+        return Server(address=self._recording.host, user=self._recording.user or None)
+
+    def now(self) -> float:
+        """The time there and then."""
+        return self.clock.now()
+
+    def owner(self, container: Container) -> str | None:
+        """The user it belonged to, when that was not who recorded it."""
+        label = container.labels.get(USER)
+        return label if label and label != self.me else None
+
+    # --- what cannot be done ---
+
+    def address(self) -> str:
+        """Nobody can enter a container of a recording."""
+        raise refusal()
+
+    def end_process(self, holder: Holder) -> str:
+        """No process of a recording can be ended."""
+        raise refusal()
+
+    def check_container(self, container: Container) -> str:
+        """A run that says that it cannot be."""
+        return self._no_check(container.name, container.id)
+
+    def check_image(self, name: str, image_id: str) -> str:
+        """A run that says that it cannot be."""
+        return self._no_check(name, image_id)
+
+    def _no_check(self, subject: str, subject_id: str) -> str:
+        now, why = self.now(), refusal()
+        headline = f"{why.message} → {why.hint}"
+        run = Run(f"here-{now}", RunKind.CHECK, subject, subject_id, now, RunState.CANCELLED, now, headline)
+        self.runs.show([run])
+        return run.id
+
+
+class ReplaySession(Session):
+    """The GPUs and the engine of a recording.
+
+    Args:
+        player: Plays it.
+    """
+
+    def __init__(self, player: Player) -> None:
+        super().__init__()
+        self._player = player
+
+    @property
+    def gpus(self) -> GpuSource:
+        """Its GPUs."""
+        return RecordedGpus(self._player)
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where its engine was."""
+        info = self._player.state.engine
+        return Endpoint(url=info.endpoint if info else f"unix://{DEFAULT_SOCKET}", source="recording")
+
+    @property
+    def engine(self) -> Engine:
+        """Its engine."""
+        return RecordedEngine(self._player)
+
+    def surroundings(self) -> Surroundings:
+        """A home of the kind it was recorded in; its paths are not looked for on this machine."""
+        return Surroundings(
+            cwd=f"{_HOME}/project", home=_HOME, environment={}, uid=1000, gid=1000, engine_is_local=False
+        )
+
+    def launch_facts(self, cdi_dirs: Iterable[str]) -> LaunchFacts:
+        """What its machine had for giving GPUs to containers."""
+        return self._player.state.facts
+
+
+class _NoDrafts(Drafts):
+    """Nothing was launched from a recording, and nothing of it is remembered."""
+
+    def last(self, folder: str) -> dict[str, str]:
+        """Nothing."""
+        return {}
+
+    def remember(self, folder: str, typed: Typed) -> None:
+        """Let it go."""
+
+
+class _Forwarding:
+    """Passes on what is played; its runs go beside those that were tried here."""
+
+    def __init__(self, listener: DeskListener, runs: Runs) -> None:
+        self._runs = runs
+        self.host_looked = listener.host_looked
+        self.containers_listed = listener.containers_listed
+        self.engine_linked = listener.engine_linked
+        self.engine_known = listener.engine_known
+        self.images_listed = listener.images_listed
+
+    def runs_changed(self, runs: tuple[Run, ...]) -> None:
+        """Show them."""
+        self._runs.show(runs)
