@@ -5,6 +5,7 @@ Plain tmux commands: five of them, on every version since 2.6, and nothing to im
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -68,6 +69,18 @@ def show_window(name: str, command: Sequence[str], *, mark: str) -> bool:
     ).strip()
     _tmux("set-option", "-w", "-t", window, _MARK, mark)
     return True
+
+
+def tell(text: str) -> None:
+    """Show ``text`` for a moment in the status line of everybody who looks at our session; nobody is no failure."""
+    if not inside():
+        return
+    # What the line may hold is a format: its signs are doubled. (-l, which takes it as it is, came with tmux 3.4.)
+    literal = plain_line(text, limit=200).replace("#", "##").replace("%", "%%")
+    with contextlib.suppress(ConsoleError):
+        session = _tmux("display-message", "-p", *_target(), "#{session_id}").strip()
+        for client in _tmux("list-clients", "-t", session, "-F", "#{client_name}").split():
+            _tmux("display-message", "-c", client, "--", literal)
 
 
 def _folder() -> tuple[str, ...]:

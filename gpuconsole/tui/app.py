@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
@@ -14,6 +15,8 @@ from textual.worker import Worker, WorkerState
 from gpuconsole.core.config import Config
 from gpuconsole.core.errors import ConsoleError
 from gpuconsole.core.paths import styles_dir
+from gpuconsole.services import tmux
+from gpuconsole.services.ringing import Ringing
 from gpuconsole.tui import actions, messages, theme
 from gpuconsole.tui.bridge import Bridge
 from gpuconsole.tui.failures import tell_failure, tell_worker_error
@@ -25,8 +28,9 @@ from gpuconsole.tui.screens.main import MainScreen
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gpuconsole.engine.model import Container, EngineInfo
+    from gpuconsole.engine.model import EngineInfo
     from gpuconsole.host.model import HostView
+    from gpuconsole.services import ringing
     from gpuconsole.services.containers import ContainerView
     from gpuconsole.services.desk import Desk
     from gpuconsole.services.feed import EngineLink
@@ -62,6 +66,8 @@ class ConsoleApp(App[None]):
     engine_info: reactive[EngineInfo | None] = reactive(None, init=False, repaint=False)
     images: reactive[tuple[ImageView, ...] | None] = reactive(None, init=False, repaint=False)
     runs: reactive[tuple[Run, ...]] = reactive((), init=False, repaint=False)
+    marks: reactive[frozenset[str]] = reactive(frozenset(), init=False, repaint=False)
+    """Keys of what rings when it ends, or when it is free."""
     pace_s: reactive[float] = reactive(1.0, init=False, repaint=False)
     """Seconds between looks."""
 
@@ -74,8 +80,7 @@ class ConsoleApp(App[None]):
         self.keys = Keymap.written(config.keys)
         self.glyphs = theme.glyphs(ascii_only=config.ascii)
         self.history = GpuHistory()
-        self.ringing: set[str] = set()
-        """Containers whose end rings the bell."""
+        self.ringing = Ringing()
         for each in theme.THEMES:
             self.register_theme(each)
         self.theme = theme.full_name(config.theme) if config.theme else theme.default_theme()
@@ -122,21 +127,24 @@ class ConsoleApp(App[None]):
     def _see_host(self, message: messages.HostLooked) -> None:
         self.history.add(message.view)
         self.host_view = message.view
+        self._ring(self.ringing.host_looked(message.view))
 
     @on(messages.ContainersListed)
     def _see_containers(self, message: messages.ContainersListed) -> None:
         self.containers = message.views
-        self._ring({view.container.id: view.container for view in message.views})
+        self._ring(self.ringing.containers_listed(message.views))
 
-    def _ring(self, known: dict[str, Container]) -> None:
-        for container_id in list(self.ringing):
-            container = known.get(container_id)
-            if container is None or not container.running:
-                self.ringing.discard(container_id)
-                name = container.name if container else container_id[:12]
-                self.bell()
-                self.desk.tell_tmux(f"gpuconsole: {name} has ended")
-                self.notify(f"{name} has ended.", title="Done", markup=False, timeout=30)
+    def _ring(self, sentences: tuple[str, ...]) -> None:
+        """Tell what was waited for: by the bell, here, and where tmux shows another window."""
+        if not sentences:
+            return
+        self.marks = self.ringing.marked
+        if self.config.bell:
+            self.bell()  # the bare sign: tmux hands it on, and marks the window
+        for sentence in sentences:
+            self.notify(sentence, title="Ring", markup=False, timeout=30)
+        text = "gpuconsole: " + " ".join(sentences)
+        threading.Thread(target=tmux.tell, args=(text,), name="tmux-teller", daemon=True).start()
 
     @on(messages.EngineLinked)
     def _see_link(self, message: messages.EngineLinked) -> None:
@@ -153,6 +161,7 @@ class ConsoleApp(App[None]):
     @on(messages.RunsChanged)
     def _see_runs(self, message: messages.RunsChanged) -> None:
         self.runs = message.runs
+        self._ring(self.ringing.runs_changed(message.runs))
 
     @on(messages.ActionFailed)
     def _tell_failure(self, message: messages.ActionFailed) -> None:
@@ -192,14 +201,11 @@ class ConsoleApp(App[None]):
         else:
             self.exit()
 
-    def ring_for(self, container: Container) -> None:
-        """Ring when ``container`` ends; asked again, do not."""
-        if container.id in self.ringing:
-            self.ringing.discard(container.id)
-            self.notify(f"No bell for {container.name}.", markup=False, timeout=3)
-        else:
-            self.ringing.add(container.id)
-            self.notify(f"The bell rings when {container.name} ends.", markup=False, timeout=3)
+    def ring_for(self, thing: ringing.Thing) -> None:
+        """Ring when ``thing`` ends, or is free; asked again, do not."""
+        told = self.ringing.toggle(thing)
+        self.marks = self.ringing.marked
+        self.notify(told, markup=False, timeout=3)
 
     def launched(self, container_id: str) -> None:
         """A container was launched from here: the list shows it under the cursor."""

@@ -160,10 +160,12 @@ class Glyphs:
     unknown: str
     pointer: str
     ellipsis: str
+    ring: str
+    """Beside what rings when it ends."""
 
 
-UNICODE = Glyphs("█", " ▏▎▍▌▋▊▉", " ", " ▁▂▃▄▅▆▇█", "✓", "◆", "▲", "✖", "·", "?", "▸", "…")
-ASCII = Glyphs("#", " .:-=+*#", " ", " .:-=+*##", "+", "*", "^", "X", ".", "?", ">", "~")
+UNICODE = Glyphs("█", " ▏▎▍▌▋▊▉", " ", " ▁▂▃▄▅▆▇█", "✓", "◆", "▲", "✖", "·", "?", "▸", "…", "♪")
+ASCII = Glyphs("#", " .:-=+*#", " ", " .:-=+*##", "+", "*", "^", "X", ".", "?", ">", "~", "!")
 
 
 def glyphs(encoding: str | None = None, *, ascii_only: bool | None = None) -> Glyphs:

@@ -147,7 +147,12 @@ def problem_words(view: GpuView) -> str:
     return ", ".join(words)
 
 
-def brief(view: GpuView, width: int, glyphs: Glyphs) -> tuple[Cell, ...]:
+def ring_word(glyphs: Glyphs) -> str:
+    """What stands beside a thing that rings when it ends, or when it is free."""
+    return f"{glyphs.ring} ring"
+
+
+def brief(view: GpuView, width: int, glyphs: Glyphs, *, rings: bool = False) -> tuple[Cell, ...]:
     """The short form for many GPUs: index, use, a bar and the state, in ``width`` cells."""
     gpu = view.gpu
     state = state_cell(view, glyphs)
@@ -156,7 +161,10 @@ def brief(view: GpuView, width: int, glyphs: Glyphs) -> tuple[Cell, ...]:
     return (
         Cell(f"{gpu.index:>2} ", "strong"),
         Cell(f"{utilization_cell(gpu).text:>5} "),
-        Cell(bar(used_share(gpu), room, glyphs), STATE_TONES[memory_state(view)] or "info"),
+        # The figures beside the bar say the same.
+        Cell(f"{ring_word(glyphs):<{room}.{room}}", "accent")
+        if rings
+        else Cell(bar(used_share(gpu), room, glyphs), STATE_TONES[memory_state(view)] or "info"),
         Cell(f" {memory}"),
         Cell(f" {shorten(state.text, 10):<10}", state.tone),
     )

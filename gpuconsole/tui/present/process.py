@@ -7,6 +7,7 @@ from typing import Any
 
 from gpuconsole.core.text import amount, duration
 from gpuconsole.host.model import Holder
+from gpuconsole.services.ringing import process_key
 from gpuconsole.tui.present.cell import EMPTY, Cell, Column, Row
 
 COLUMNS = (
@@ -24,7 +25,7 @@ COLUMNS = (
 
 def key(holder: Holder) -> str:
     """Names a process on a GPU for good, also when its pid is used again."""
-    return f"{holder.pid}/{holder.started_at or 0:.0f}/{holder.mig_uuid or holder.gpu_uuid or holder.gpu_index}"
+    return process_key(holder)
 
 
 def row(holder: Holder, *, now: float) -> Row:

@@ -10,9 +10,11 @@ from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 
 from gpuconsole.core.text import shorten
+from gpuconsole.services import ringing
 from gpuconsole.tui import actions
 from gpuconsole.tui.present import details
 from gpuconsole.tui.present.cell import Cell
+from gpuconsole.tui.present.gpu import ring_word
 from gpuconsole.tui.screens.doing import Doing
 from gpuconsole.tui.screens.subjects import Subject, Thing
 from gpuconsole.tui.widgets.keyline import KeyLine
@@ -57,7 +59,7 @@ class DetailsScreen(Doing):
 
     def on_mount(self) -> None:
         """Follow the app's state."""
-        for name in ("host_view", "containers", "images", "runs", "link"):
+        for name in ("host_view", "containers", "images", "runs", "link", "marks"):
             self.watch(self.app, name, self._draw, init=False)
         self.set_interval(1.0, self._draw)
         self._draw()
@@ -81,8 +83,10 @@ class DetailsScreen(Doing):
             return
         self.look()
         width, subject = self.size.width, self.subject
-        name = Cell(f" {shorten(subject.headline(), max(8, width - len(subject.KIND) - 4))}", "strong")
-        self.query_one("#top", Lines).show([(name, Cell(f"  {subject.KIND}", "dim"))])
+        name = Cell(f" {shorten(subject.headline(), max(8, width - len(subject.KIND) - 12))}", "strong")
+        rings = ringing.key_of(subject.thing) in self.app.marks
+        mark = Cell(f"  {ring_word(self.app.glyphs)}" if rings else "", "accent")
+        self.query_one("#top", Lines).show([(name, Cell(f"  {subject.KIND}", "dim"), mark)])
         self.query_one("#facts", Lines).show(self.lines(width - 1))  # one cell is the scrollbar's
 
     def lines(self, width: int) -> list[details.Line]:

@@ -14,9 +14,10 @@ from textual.screen import Screen
 from gpuconsole.core.errors import ConsoleError
 from gpuconsole.engine.model import Container
 from gpuconsole.host.model import Holder
-from gpuconsole.services import tmux
+from gpuconsole.services import ringing, tmux
 from gpuconsole.services.containers import ContainerView
 from gpuconsole.services.images import ImageView
+from gpuconsole.services.runs import Run
 from gpuconsole.tui import actions
 from gpuconsole.tui.failures import tell_failure
 from gpuconsole.tui.messages import ActionDone, ActionFailed
@@ -46,6 +47,16 @@ class Doing(Screen[None]):
         """What the cursor is on."""
         return self.listing.chosen
 
+    @property
+    def ringable(self) -> ringing.Thing | None:
+        """What can be waited for here."""
+        thing = self.thing
+        if isinstance(thing, ContainerView):
+            return thing if thing.container.running or ringing.key_of(thing) in self.app.marks else None
+        if isinstance(thing, Run):
+            return None if thing.ended else thing
+        return None if isinstance(thing, ImageView) else thing
+
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Hide what does not apply to the thing under the cursor."""
         if self.app.readonly and action in _CHANGING:
@@ -60,7 +71,7 @@ class Doing(Screen[None]):
         if action in ("copy", "open"):
             return thing is not None
         if action == "ring":
-            return isinstance(thing, ContainerView) and thing.container.running
+            return self.ringable is not None
         return True
 
     @staticmethod
@@ -189,9 +200,9 @@ class Doing(Screen[None]):
             self.app.push_screen(CopyScreen(copies_of(self.thing, endpoint=link.endpoint if link else "")))
 
     def action_ring(self) -> None:
-        """Ring when it ends."""
-        if container := self._container():
-            self.app.ring_for(container)
+        """Ring when it ends, or when it is free."""
+        if self.ringable is not None:
+            self.app.ring_for(self.ringable)
 
     # --- a terminal inside ---
 

@@ -36,7 +36,7 @@ class GpuScreen(DetailsScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
         *actions.bindings(actions.GPU),
         *actions.bindings(actions.PROCESS),
-        *actions.bindings(action for action in actions.CONTAINER if action.method == "copy"),
+        *actions.bindings(action for action in actions.CONTAINER if action.method in ("copy", "ring")),
         Binding("pagedown,space", "scroll_page(1)", "Page down", show=False, priority=True),
         Binding("pageup", "scroll_page(-1)", "Page up", show=False, priority=True),
     ]
@@ -62,6 +62,11 @@ class GpuScreen(DetailsScreen):
         """The process under the cursor."""
         key = self._grid.cursor
         return self._holders.get(key) if key is not None else None
+
+    @property
+    def ringable(self) -> GpuView | None:
+        """The GPU, until it is gone."""
+        return None if self._gone else self.subject.thing
 
     def lines(self, width: int) -> list[details.Line]:
         """How it is now; the other facts stand below."""

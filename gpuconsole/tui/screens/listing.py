@@ -6,9 +6,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gpuconsole.host.model import Holder
+from gpuconsole.services.ringing import key_of
 from gpuconsole.services.runs import RunKind
 from gpuconsole.tui.present import container, image, notice, process, run
-from gpuconsole.tui.present.cell import Column, Row
+from gpuconsole.tui.present.cell import Cell, Column, Row
+from gpuconsole.tui.present.gpu import ring_word
 from gpuconsole.tui.widgets.grid import Grid
 
 if TYPE_CHECKING:
@@ -23,6 +25,9 @@ LISTS: dict[str, tuple[Column, ...]] = {
     "processes": process.COLUMNS,
     "runs": run.COLUMNS,
 }
+RING = Column("ring", "", 6)
+_MARK_AT = {"containers": 1, "images": 1, "processes": 1, "runs": 2}
+"""Where the column of what rings stands: beside what the thing is called."""
 _SORT_KEYS: dict[str, dict[str, Callable[[Any], Any]]] = {
     "containers": container.SORT_KEYS,
     "images": image.SORT_KEYS,
@@ -52,6 +57,8 @@ class Listing:
         self._keys = _SORT_KEYS[name]
         self._sorted_by = next(iter(self._keys), None)
         self._reversed = False
+        self._marks = False
+        """Something in it rings when it ends."""
         self._things: dict[str, Any] = {}
         self.wanted: str | None = None
         """Key that the cursor goes to as soon as it is there."""
@@ -83,7 +90,10 @@ class Listing:
             wanted.sort(key=self._keys[self._sorted_by], reverse=self._reversed)
         elif self._reversed:
             wanted.reverse()
+        self._show_marks([key_of(each) in self._screen.app.marks for each in wanted])
         rows = [self._row(each, now) for each in wanted]
+        if self._marks:
+            rows = [self._with_mark(row, thing) for row, thing in zip(rows, wanted, strict=True)]
         self._things = {row.key: thing for row, thing in zip(rows, wanted, strict=True)}
         self.grid.sorted_by = self._sorted_by
         self.grid.show(tuple(rows))
@@ -91,6 +101,18 @@ class Listing:
             self.grid.cursor, self.wanted = self.wanted, None
         # Without rows it takes no room, but keeps the focus, so that keys work as soon as there are some.
         self.grid.set_class(not rows, "-empty")
+
+    def _show_marks(self, marks: list[bool]) -> None:
+        """The column of what rings is there as long as something of the list does."""
+        if any(marks) != self._marks:
+            self._marks = any(marks)
+            columns, place = LISTS[self.name], _MARK_AT[self.name]
+            self.grid.use_columns((*columns[:place], RING, *columns[place:]) if self._marks else columns)
+
+    def _with_mark(self, row: Row, thing: Any) -> Row:
+        place, app = _MARK_AT[self.name], self._screen.app
+        word = ring_word(app.glyphs) if key_of(thing) in app.marks else ""
+        return Row(row.key, (*row.cells[:place], Cell(word, "accent"), *row.cells[place:]))
 
     def _row(self, thing: Any, now: float) -> Row:
         app = self._screen.app

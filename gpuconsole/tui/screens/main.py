@@ -73,7 +73,7 @@ class MainScreen(Doing, Screen[None]):
 
     def on_mount(self) -> None:
         """Follow the app's state."""
-        for name in ("host_view", "containers", "link", "engine_info", "images", "runs", "pace_s"):
+        for name in ("host_view", "containers", "link", "engine_info", "images", "runs", "pace_s", "marks"):
             self.watch(self.app, name, self._changed, init=False)
         self.query_one("#filter", Input).display = False
         self._show_tab()
@@ -104,6 +104,7 @@ class MainScreen(Doing, Screen[None]):
     def _changed(self) -> None:
         """Something is new: draw it."""
         app = self.app
+        self.query_one(GpuStrip).marks = app.marks
         if app.host_view is not None:
             self.query_one(GpuStrip).look(app.host_view)
         self._draw()
@@ -140,7 +141,8 @@ class MainScreen(Doing, Screen[None]):
             pane.empty()
             return
         subject = subject_of(self.app, thing)
-        pane.fill(subject.headline(), subject.KIND, subject.lines, more="… enter shows the rest")
+        more = f"{self.app.glyphs.ellipsis} enter shows the rest"
+        pane.fill(subject.headline(), subject.KIND, subject.lines, more=more)
 
     def _show_notice(self, where: str, lines: notice.Notice) -> None:
         panel = self.query_one(where, Lines)

@@ -94,12 +94,10 @@ class Grid(ScrollView, can_focus=True, inherit_bindings=False):
         """Place of the cursor's row; -1 when there is none."""
         return self._places.get(self.cursor, -1) if self.cursor is not None else -1
 
-    def show_columns(self, columns: tuple[Column, ...], rows: tuple[Row, ...]) -> None:
-        """Show other columns and rows."""
+    def use_columns(self, columns: tuple[Column, ...]) -> None:
+        """Have other columns from the next :meth:`show` on, which must follow at once."""
         self._columns = columns
         self._lay_out()
-        self._rows = ()
-        self.show(rows)
         self.refresh()
 
     def show(self, rows: tuple[Row, ...]) -> None:

@@ -14,6 +14,8 @@ from textual.strip import Strip
 
 from gpuconsole.host.model import GpuView, HostView
 from gpuconsole.host.state import memory_state
+from gpuconsole.services import ringing
+from gpuconsole.services.ringing import gpu_key
 from gpuconsole.tui.present import gpu as present
 from gpuconsole.tui.present.cell import Cell
 from gpuconsole.tui.theme import Glyphs
@@ -27,7 +29,7 @@ _BRIEF_WIDTH = 38
 
 def key_of(view: GpuView) -> str:
     """Names a GPU: its UUID, else its index."""
-    return view.gpu.uuid or f"index-{view.gpu.index}"
+    return gpu_key(view)
 
 
 class GpuStrip(Lines, can_focus=True):
@@ -59,6 +61,8 @@ class GpuStrip(Lines, can_focus=True):
         self._order: list[GpuView] = []
         self.cursor: str | None = None
         """Key of the GPU that ``enter`` opens."""
+        self.marks: frozenset[str] = frozenset()
+        """Keys of what rings."""
         self.rows_at_most = 8
         """Rows the strip may take; set by the screen from its height."""
 
@@ -109,12 +113,19 @@ class GpuStrip(Lines, can_focus=True):
             for view in self._order[start : start + per_line]:
                 if line:
                     line.append(Cell("  "))
-                line += self._marked(view, present.brief(view, width, self._glyphs))
+                line += self._marked(view, present.brief(view, width, self._glyphs, rings=self._rings(view)))
             lines.append(tuple(line))
         self.show(lines)
 
     def _spark_width(self) -> int:
         return min(30, max(5, (self.size.width - 72) // 2))
+
+    def _rings(self, view: GpuView) -> bool:
+        return ringing.key_of(view) in self.marks
+
+    @property
+    def _state_width(self) -> int:
+        return 12 + (len(present.ring_word(self._glyphs)) + 1 if any(map(self._rings, self._all())) else 0)
 
     def _columns(self) -> tuple[int, int, int, bool, int]:
         """Widths: name, spark, bar; whether the power limit is shown; width for the holders."""
@@ -124,7 +135,7 @@ class GpuStrip(Lines, can_focus=True):
         spark = self._spark_width()
         limit = width >= 100
         holders = max(0, min(40, width - 112)) if width >= 124 else 0
-        fixed = name + spark + 6 + 14 + 12 + 6 + (12 if limit else 7) + (holders + 1 if holders else 0)
+        fixed = name + spark + 6 + 14 + self._state_width + 6 + (12 if limit else 7) + (holders + 1 if holders else 0)
         return name, spark, max(6, width - fixed - 2), limit, holders
 
     def _all(self) -> tuple[GpuView, ...]:
@@ -133,7 +144,11 @@ class GpuStrip(Lines, can_focus=True):
     def _titles(self) -> Line:
         name, spark, bar, limit, holders = self._columns()
         text = fitted(" GPU", name) + fitted("UTIL", spark + 6, "right") + "  " + fitted("MEMORY GiB", bar + 14)
-        text += fitted("STATE", 12) + fitted("TEMP", 6, "right") + fitted("POWER", 12 if limit else 7, "right")
+        text += (
+            fitted("STATE", self._state_width)
+            + fitted("TEMP", 6, "right")
+            + fitted("POWER", 12 if limit else 7, "right")
+        )
         return (Cell(text + (fitted(" HELD BY", holders + 1) if holders else ""), "dim"),)
 
     def _long(self, view: GpuView) -> Line:
@@ -158,6 +173,7 @@ class GpuStrip(Lines, can_focus=True):
             Cell(present.bar(present.used_share(gpu), bar, glyphs), "info" if tone in ("", "ok", "watch") else tone),
             Cell(fitted(present.memory_cell(gpu).text, 13, "right") + " "),
             Cell(fitted(state.text, 12), state.tone),
+            Cell(fitted(present.ring_word(glyphs) if self._rings(view) else "", self._state_width - 12), "accent"),
             Cell(fitted(temperature.text, 6, "right"), temperature.tone),
             Cell(fitted(power, 12 if limit else 7, "right")),
         ]
