@@ -5,9 +5,8 @@ From a single look only five of the words can be told; the others need a history
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 from gpuconsole.gpu.model import GpuStatus
+from gpuconsole.gpu.state import MemoryState as MemoryState
 from gpuconsole.host.model import GpuView
 
 FREE_BELOW_BYTES = 512 * 2**20
@@ -15,44 +14,6 @@ FREE_BELOW_BYTES = 512 * 2**20
 IDLE_BELOW_PCT = 3
 PACKED_FROM = 0.97
 """Share of the memory in use at which a steady GPU is called packed. No warning: many runs fill a card on purpose."""
-
-
-class MemoryState(StrEnum):
-    """What is going on in a GPU's memory."""
-
-    FREE = "free"
-    """Nobody holds it."""
-    IDLE = "idle"
-    """Somebody holds it and computes nothing."""
-    LOADING = "loading"
-    STEADY = "steady"
-    PACKED = "packed"
-    """Full on purpose, and not growing."""
-    WATCH = "watch"
-    RISK = "risk"
-    CRITICAL = "critical"
-    FAILED = "failed"
-    """The GPU does not answer, or its memory ran out."""
-    UNKNOWN = "unknown"
-
-    @property
-    def severity(self) -> int:
-        """The higher, the sooner it must be seen."""
-        return _SEVERITY[self]
-
-
-_SEVERITY = {
-    MemoryState.FREE: 0,
-    MemoryState.IDLE: 1,
-    MemoryState.STEADY: 2,
-    MemoryState.LOADING: 2,
-    MemoryState.PACKED: 3,
-    MemoryState.UNKNOWN: 4,
-    MemoryState.WATCH: 5,
-    MemoryState.RISK: 6,
-    MemoryState.CRITICAL: 7,
-    MemoryState.FAILED: 8,
-}
 
 
 def memory_state(view: GpuView) -> MemoryState:
