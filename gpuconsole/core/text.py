@@ -105,17 +105,22 @@ def size(count: int | None) -> str:
 
 _SIZE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([kmgtp]?)(i?b)?\s*$", re.IGNORECASE)
 
+_TOO_LARGE = 2**63
+
 
 def parse_size(text: str) -> int:
     """Bytes of ``8g``, ``512m``, ``1.5 GiB`` or ``1048576``, units binary as docker reads them.
 
     Raises:
-        ValueError: It is no size, or not above zero.
+        ValueError: It is no size, not above zero, or above what an engine can be told.
     """
     match = _SIZE.match(text)
     if match is None:
         raise ValueError(f"{text!r} is not a size; write it like 8g, 512m or 1073741824")
-    count = int(float(match[1]) * 1024 ** " kmgtp".index(match[2].lower() or " "))
+    size = float(match[1]) * 1024 ** " kmgtp".index(match[2].lower() or " ")
+    if size >= _TOO_LARGE:
+        raise ValueError(f"{text!r} is too large; the most that can be is {_TOO_LARGE - 1} bytes, just below 8388608t")
+    count = int(size)
     if count <= 0:
         raise ValueError(f"{text!r} is not above zero")
     return count

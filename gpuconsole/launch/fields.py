@@ -5,33 +5,42 @@ Every function raises :class:`ValueError` with a sentence that follows the optio
 
 from __future__ import annotations
 
-import math
 import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
-from pathlib import Path
+from typing import ClassVar
 
-from gpuconsole.core.text import parse_size
+from gpuconsole.core.errors import ExitCode
 from gpuconsole.engine.model import Mount
-from gpuconsole.engine.request import PortRequest, Ulimit
+from gpuconsole.engine.request import PortRequest
 from gpuconsole.images.reference import is_image_id, parse
 from gpuconsole.launch.labels import PREFIX
+from gpuconsole.launch.limits import is_number, number_up_to
 
 LOOPBACK = "127.0.0.1"
 _NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]+")
-_VOLUME_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")
-_ULIMITS = (
-    *("core", "cpu", "data", "fsize", "locks", "memlock", "msgqueue", "nice", "nofile", "nproc", "rss"),
-    *("rtprio", "rttime", "sigpending", "stack"),
-)
-_RESTARTS = ("no", "always", "unless-stopped", "on-failure")
-_SMALLEST_MEMORY = 6 * 2**20
+_SHORTEST_NAME = 2
+"""Characters of a container's or volume's name, for Docker."""
 
 
-class MissingPath(ValueError):
+class PathProblem(ValueError):
+    """Something about a path that was written rightly."""
+
+    exit_code: ClassVar[ExitCode]
+
+
+class MissingPath(PathProblem):
     """A path that is not there."""
+
+    exit_code = ExitCode.NOT_FOUND
+
+
+class BadContent(PathProblem):
+    """A file that cannot be read, or holds what it must not."""
+
+    exit_code = ExitCode.BAD_FILE
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +76,28 @@ class Surroundings:
         return os.path.normpath(os.path.join(self.cwd, path))
 
 
+def not_text(text: str) -> str | None:
+    """What is in ``text`` that cannot be sent to an engine; None when there is no such thing."""
+    if "\0" in text:
+        return "a NUL byte"
+    # Bytes of the command line and the shell's variables that cannot be decoded come as lone surrogates.
+    return "bytes that are no UTF-8 text" if any("\ud800" <= char <= "\udfff" for char in text) else None
+
+
 def parse_name(text: str) -> str:
     """A container's name, as the engine allows it."""
-    if not _NAME.fullmatch(text):
-        raise ValueError(f"{text!r} cannot be a name; use letters, digits, _ . - and begin with a letter or digit")
+    if reason := _wrong_name(text):
+        raise ValueError(f"{text!r} cannot be a name; {reason}")
     return text
+
+
+def _wrong_name(text: str) -> str | None:
+    """What to do about a text that is no name; None when it is one."""
+    if _NAME.fullmatch(text):
+        return None
+    if 0 < len(text) < _SHORTEST_NAME and text.isascii() and text.isalnum():
+        return f"use {_SHORTEST_NAME} characters at least"
+    return "use letters, digits, _ . - and begin with a letter or digit"
 
 
 def parse_volume(text: str, around: Surroundings) -> Mount:
@@ -94,8 +120,8 @@ def parse_volume(text: str, around: Surroundings) -> Mount:
     read_only = option == "ro"
     if _is_path(source):
         return Mount("bind", _host_path(source, around), target, read_only)
-    if not _VOLUME_NAME.fullmatch(source):
-        raise ValueError(f"{source!r} can be no volume's name; a folder is written ./{source}")
+    if reason := _wrong_name(source):
+        raise ValueError(f"{source!r} can be no volume's name; {reason}, or write ./{source} for a folder")
     return Mount("volume", source, target, read_only)
 
 
@@ -143,20 +169,9 @@ def _address(text: str) -> str:
 def _port(text: str) -> int:
     if "-" in text:
         raise ValueError(f"{text!r} is a range; give --publish once for each port")
-    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= 65535):
+    if not (is_number(text) and number_up_to(text, 65535)):
         raise ValueError(f"{text!r} is no port number from 1 to 65535")
     return int(text)
-
-
-def parse_user(text: str, around: Surroundings) -> str | None:
-    """``image`` (None), ``me``, or ``uid[:gid]`` in numbers or names of the image."""
-    if text == "image":
-        return None
-    if text == "me":
-        return f"{around.uid}:{around.gid}"
-    if not re.fullmatch(r"[a-zA-Z0-9_][a-zA-Z0-9_.-]*(:[a-zA-Z0-9_][a-zA-Z0-9_.-]*)?", text):
-        raise ValueError(f"{text!r} is no user; write image, me, UID or UID:GID")
-    return text
 
 
 def parse_ipc(text: str) -> str:
@@ -171,57 +186,6 @@ def parse_working_dir(text: str) -> str:
     if not text.startswith("/"):
         raise ValueError(f"{text!r} is no absolute path")
     return text
-
-
-def parse_memory(text: str) -> int:
-    """A limit on the container's memory, in bytes."""
-    limit = parse_size(text)
-    if limit < _SMALLEST_MEMORY:
-        raise ValueError(f"{text!r} is below 6m, the least an engine accepts")
-    return limit
-
-
-def parse_cpus(text: str) -> float:
-    """A limit in cores."""
-    try:
-        cores = float(text)
-    except ValueError:
-        cores = math.nan
-    if not (math.isfinite(cores) and cores >= 0.01):
-        raise ValueError(f"{text!r} is no number of cores; write 8 or 1.5")
-    return round(cores, 9)
-
-
-def parse_ulimit(text: str) -> Ulimit:
-    """``NAME=SOFT[:HARD]``; -1 and ``unlimited`` are without limit."""
-    name, separator, values = text.partition("=")
-    if name not in _ULIMITS:
-        raise ValueError(f"{name!r} is no resource; known are {', '.join(_ULIMITS)}")
-    soft_text, _, hard_text = values.partition(":")
-    try:
-        soft = _limit(soft_text)
-        hard = _limit(hard_text) if hard_text else soft
-    except ValueError as error:
-        raise ValueError(f"{text!r} is no limit; write {name}=SOFT or {name}=SOFT:HARD") from error
-    if not separator or (hard != -1 and (soft == -1 or soft > hard)):
-        raise ValueError(f"{text!r} has a soft limit above the hard one; write {name}=SOFT:HARD")
-    return Ulimit(name, soft, hard)
-
-
-def _limit(text: str) -> int:
-    value = -1 if text == "unlimited" else int(text)
-    if value < -1:
-        raise ValueError(text)
-    return value
-
-
-def parse_restart(text: str) -> str | None:
-    """A restart policy; ``no`` is None."""
-    policy, separator, retries = text.partition(":")
-    counted = policy == "on-failure" and (not separator or (retries.isascii() and retries.isdigit()))
-    if policy not in _RESTARTS or (separator and not counted):
-        raise ValueError(f"{text!r} is no policy; write no, on-failure, on-failure:3, unless-stopped or always")
-    return None if policy == "no" else text
 
 
 def parse_label(text: str) -> tuple[str, str]:
@@ -255,27 +219,3 @@ def parse_image(text: str) -> str:
     if not is_image_id(text):
         parse(text)
     return text
-
-
-def read_env_file(path: str) -> tuple[tuple[str, str | None], ...]:
-    """The lines of an environment file as docker reads them: no quotes, no escapes; None for a bare ``NAME``."""
-    try:
-        content = Path(path).read_bytes()
-    except FileNotFoundError as error:
-        raise MissingPath(f"{path} is not there") from error
-    except OSError as error:
-        raise ValueError(f"{path} cannot be read ({error.strerror})") from error
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not UTF-8 text") from error
-    entries: list[tuple[str, str | None]] = []
-    for number, raw in enumerate(text.split("\n"), start=1):
-        line = raw.rstrip("\r").lstrip()
-        if not line or line.startswith("#"):
-            continue
-        name, separator, value = line.partition("=")
-        if not name.strip() or any(char.isspace() for char in name):
-            raise ValueError(f"{path}, line {number}: {name[:40]!r} is no variable's name")
-        entries.append((name, value if separator else None))
-    return tuple(entries)

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from gpuconsole.core.errors import ExitCode
 from gpuconsole.core.text import parse_size
 from gpuconsole.engine.model import GpuPath, Mount
 from gpuconsole.engine.request import PortRequest
-from gpuconsole.launch import fields
-from gpuconsole.launch.fields import MissingPath, Surroundings
+from gpuconsole.launch import fields, limits
+from gpuconsole.launch.fields import PathProblem, Surroundings
 from gpuconsole.launch.spec import (
     FieldProblem,
     Force,
@@ -21,6 +22,7 @@ from gpuconsole.launch.spec import (
     Variable,
     VariableSource,
 )
+from gpuconsole.launch.variables import parse_variable, read_env_file
 from gpuconsole.launch.wish import parse_gpus
 
 _T = TypeVar("_T")
@@ -66,20 +68,22 @@ class _Collector:
     def __init__(self) -> None:
         self.problems: list[FieldProblem] = []
 
-    def wrong(self, field: str, message: str, *, missing: bool = False) -> None:
-        self.problems.append(FieldProblem(field, message, missing))
+    def wrong(self, field: str, message: str, *, exit_code: ExitCode = ExitCode.USAGE) -> None:
+        self.problems.append(FieldProblem(field, message, exit_code))
 
     def read(self, field: str, text: str | None, parse: Callable[[str], _T]) -> _T | None:
         """What ``parse`` makes of ``text``; None when it was not given or is wrong."""
         if text is None:
             return None
         try:
-            if "\0" in text or any("\ud800" <= char <= "\udfff" for char in text):
-                raise ValueError("it has bytes that are no UTF-8 text, which the engine does not take")
+            if reason := fields.not_text(text):
+                raise ValueError(f"it has {reason}, which the engine does not take")
             return parse(text)
+        except PathProblem as error:
+            self.wrong(field, str(error), exit_code=error.exit_code)
         except ValueError as error:
-            self.wrong(field, str(error), missing=isinstance(error, MissingPath))
-            return None
+            self.wrong(field, str(error))
+        return None
 
     def each(self, field: str, texts: Iterable[str], parse: Callable[[str], _T]) -> tuple[_T, ...]:
         """The same for an option that is given several times."""
@@ -107,15 +111,15 @@ def read_options(options: LaunchOptions, around: Surroundings) -> LaunchSpec:
         env_files=tuple(around.absolute(path) for path in options.env_files),
         labels=tuple(dict(each("--label", options.labels, fields.parse_label)).items()),
         working_dir=read("--workdir", options.working_dir, fields.parse_working_dir),
-        user=read("--user", options.user, lambda text: fields.parse_user(text, around)),
+        user=read("--user", options.user, lambda text: limits.parse_user(text, uid=around.uid, gid=around.gid)),
         hostname=read("--hostname", options.hostname, fields.parse_hostname),
         shm_bytes=read("--shm-size", options.shm_size, parse_size),
         ipc_mode=read("--ipc", options.ipc, fields.parse_ipc),
         network=read("--network", options.network, fields.parse_network),
-        memory_bytes=read("--memory", options.memory, fields.parse_memory),
-        cpus=read("--cpus", options.cpus, fields.parse_cpus),
-        ulimits=each("--ulimit", options.ulimits, fields.parse_ulimit),
-        restart_policy=read("--restart", options.restart, fields.parse_restart),
+        memory_bytes=read("--memory", options.memory, limits.parse_memory),
+        cpus=read("--cpus", options.cpus, limits.parse_cpus),
+        ulimits=each("--ulimit", options.ulimits, limits.parse_ulimit),
+        restart_policy=read("--restart", options.restart, limits.parse_restart),
         auto_remove=options.auto_remove,
         init=options.init,
         interactive=options.interactive,
@@ -156,31 +160,25 @@ def _variables(collect: _Collector, options: LaunchOptions, around: Surroundings
     """Files first, then ``-e``; the last one of a name wins, as docker has it."""
     found: dict[str, Variable] = {}
     for path in options.env_files:
-        entries = collect.read("--env-file", around.absolute(path), fields.read_env_file) or ()
+        entries = collect.read("--env-file", around.absolute(path), read_env_file) or ()
         for name, value in entries:
             if value is None:
                 value = around.environment.get(name)
-            if value is not None:
-                found[name] = Variable(name, value, VariableSource.FILE)
-    for variable in collect.each("--env", options.environment, lambda text: _variable(text, around)):
+            if value is None:
+                continue
+            if reason := fields.not_text(value):
+                collect.wrong("--env-file", f"{name}, which {path} takes from this shell, has {reason} in it")
+            found[name] = Variable(name, value, VariableSource.FILE)
+    for variable in collect.each("--env", options.environment, lambda text: parse_variable(text, around.environment)):
         found[variable.name] = variable
     return tuple(found.values())
-
-
-def _variable(text: str, around: Surroundings) -> Variable:
-    name, separator, value = text.partition("=")
-    if not name.strip() or any(char.isspace() for char in name):
-        raise ValueError("a variable's name is missing; write NAME=VALUE or NAME")
-    if separator:
-        return Variable(name, value)
-    if name not in around.environment:
-        raise ValueError(f"{name} is not set in this shell; export it, or write {name}=VALUE")
-    return Variable(name, around.environment[name], VariableSource.SHELL)
 
 
 def _check_together(collect: _Collector, spec: LaunchSpec) -> None:
     """What is right alone and wrong beside another option."""
     wrong = collect.wrong
+    if spec.entrypoint == ("",) and not spec.command:
+        wrong("--entrypoint", "'' takes the image's command away as well; give a command after --")
     if spec.shm_bytes is not None and spec.ipc_mode is not None and not own_shm(spec.ipc_mode):
         wrong("--shm-size", f"has no effect with --ipc {spec.ipc_mode}; leave one of them out")
     if spec.auto_remove and spec.restart_policy is not None:

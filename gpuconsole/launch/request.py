@@ -100,7 +100,7 @@ def _interactive(spec: LaunchSpec) -> bool:
     """Whether it gets a terminal and open input: without them a shell ends the moment it starts."""
     if spec.interactive is not None:
         return spec.interactive
-    words = [*(spec.entrypoint or ()), *spec.command]
+    words = [*(word for word in spec.entrypoint or () if word), *spec.command]
     return not words or (len(words) == 1 and words[0].rpartition("/")[2] in _SHELLS)
 
 

@@ -121,8 +121,8 @@ class FieldProblem:
     """As the command line calls it: ``--volume``."""
     message: str
     """What is wrong, without the field's name, and without a full stop."""
-    missing: bool = False
-    """It names a path that is not there; otherwise it is written wrongly."""
+    exit_code: ExitCode = ExitCode.USAGE
+    """What a launch with this problem alone ends with: written wrongly, a path that is not there, or a bad file."""
 
 
 class SpecInvalid(ConsoleError):
@@ -140,6 +140,5 @@ class SpecInvalid(ConsoleError):
 
     @property
     def exit_code(self) -> ExitCode:  # type: ignore[override]  # one class, since a form shows all problems at once
-        """Wrongly written comes before not there."""
-        missing = all(problem.missing for problem in self.problems)
-        return ExitCode.NOT_FOUND if missing else ExitCode.USAGE
+        """Wrongly written comes before not there, and that before what a file holds."""
+        return min((problem.exit_code for problem in self.problems), default=ExitCode.USAGE)

@@ -98,7 +98,8 @@ def test_volumes(around: Surroundings, tmp_path: Path) -> None:
         (".:/a:z", "'z' is no mount option"),
         (".:/a:b:c", "too many ':'"),
         ("my data:/x", "./my data"),
-        ("a\0b:/x", "no UTF-8"),
+        ("a\0b:/x", "NUL byte"),
+        ("a:/x", "'a' can be no volume's name; use 2 characters at least, or write ./a"),
     ],
 )
 def test_volumes_that_are_refused(around: Surroundings, text: str, told: str) -> None:
@@ -153,14 +154,56 @@ def test_variables_from_files_the_shell_and_the_line(around: Surroundings, tmp_p
 
 @pytest.mark.parametrize(
     ("content", "told"),
-    [(b"A B=1\n", "line 1"), (b"ok=1\n=x\n", "line 2"), (b"\xff\xfe", "not UTF-8"), (None, "is not there")],
+    [
+        (b"A B=1\n", "line 1: 'A B' is no variable's name: it has white space in it"),
+        (b"ok=1\n=x\n", "line 2: a variable's name is missing"),
+        (b"ok=1\n\nA=x\0y\n", "line 3: it has a NUL byte"),
+        (b"A\0=1\n", "line 1: it has a NUL byte"),
+        (b"\xff\xfe", "not UTF-8"),
+        (b"A=" + b"x" * 5_000_000, "above 4 MiB"),
+    ],
 )
-def test_environment_files_that_are_refused(
-    around: Surroundings, tmp_path: Path, content: bytes | None, told: str
+def test_environment_files_that_are_refused_are_bad_files(
+    around: Surroundings, tmp_path: Path, content: bytes, told: str
 ) -> None:
-    if content is not None:
-        (tmp_path / "project/bad.env").write_bytes(content)
-    assert told in problem_of(around, env_files=("bad.env",))
+    (tmp_path / "project/bad.env").write_bytes(content)
+    with pytest.raises(SpecInvalid) as caught:
+        spec_of(around, env_files=("bad.env",))
+    assert f"--env-file: {tmp_path}/project/bad.env" in caught.value.message
+    assert told in caught.value.message
+    assert caught.value.exit_code is ExitCode.BAD_FILE
+
+
+def test_environment_files_that_cannot_be_read(around: Surroundings, tmp_path: Path) -> None:
+    (tmp_path / "project/folder.env").mkdir()
+    for path, told, code in (
+        ("folder.env", "cannot be read (Is a directory)", ExitCode.BAD_FILE),
+        ("gone.env", "is not there", ExitCode.NOT_FOUND),
+    ):
+        with pytest.raises(SpecInvalid) as caught:
+            spec_of(around, env_files=(path,))
+        assert told in caught.value.message
+        assert caught.value.exit_code is code
+
+
+def test_of_several_problems_the_one_of_the_line_itself_decides(around: Surroundings, tmp_path: Path) -> None:
+    (tmp_path / "project/bad.env").write_bytes(b"=\n")
+    wrong: list[tuple[dict[str, object], ExitCode]] = [
+        ({"env_files": ("bad.env", "gone.env")}, ExitCode.NOT_FOUND),
+        ({"env_files": ("bad.env",), "cpus": "x"}, ExitCode.USAGE),
+        ({"volumes": ("./gone:/x",), "cpus": "x"}, ExitCode.USAGE),
+    ]
+    for options, code in wrong:
+        with pytest.raises(SpecInvalid) as caught:
+            spec_of(around, **options)
+        assert caught.value.exit_code is code
+
+
+def test_a_variable_of_the_shell_that_is_no_text_is_refused(around: Surroundings, tmp_path: Path) -> None:
+    odd = replace(around, environment={"ODD": "a\udcff"})
+    (tmp_path / "project/odd.env").write_text("ODD\n")
+    assert "--env: ODD of this shell has bytes that are no UTF-8" in problem_of(odd, environment=("ODD",))
+    assert "--env-file: ODD, which" in problem_of(odd, env_files=("odd.env",))
 
 
 def test_the_choice_of_gpus_is_not_overridden_by_a_variable(around: Surroundings) -> None:
@@ -173,7 +216,7 @@ def test_the_rest(around: Surroundings) -> None:
         around,
         command=("python", "-c", "print('x')"),
         entrypoint="",
-        name="train_1",
+        name="t1",
         gpu_path="hook",
         labels=("team=vision", "flag"),
         working_dir="/workspace",
@@ -195,7 +238,7 @@ def test_the_rest(around: Surroundings) -> None:
         IMAGE,
         command=("python", "-c", "print('x')"),
         entrypoint=("",),
-        name="train_1",
+        name="t1",
         gpu_path=GpuPath.HOOK,
         labels=(("team", "vision"), ("flag", "")),
         working_dir="/workspace",
@@ -223,7 +266,10 @@ def test_the_rest(around: Surroundings) -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"name": "a"}, "cannot be a name"),
+        ({"name": "a"}, "'a' cannot be a name; use 2 characters at least"),
+        ({"name": ""}, "begin with a letter or digit"),
+        ({"name": "_"}, "begin with a letter or digit"),
+        ({"entrypoint": ""}, "give a command after --"),
         ({"name": "-x"}, "cannot be a name"),
         ({"name": "a b"}, "cannot be a name"),
         ({"image": ""}, "name an image"),
@@ -250,18 +296,78 @@ def test_the_rest(around: Surroundings) -> None:
         ({"hostname": "-x"}, "no host name"),
         ({"pull": "maybe"}, "known: missing, never, always"),
         ({"environment": ("=x",)}, "name is missing"),
+        ({"environment": (" =x",)}, "name is missing"),
+        ({"environment": ("",)}, "name is missing"),
+        ({"environment": ("A B=c",)}, "'A B' is no variable's name: it has white space in it"),
+        ({"environment": ("A=x\0y",)}, "NUL byte"),
         ({"environment": ("NOT_SET",)}, "not set in this shell"),
         ({"command": ("x", "\udcff")}, "no UTF-8"),
         ({"shm_size": "8g", "ipc": "host"}, "no effect with --ipc host"),
         ({"shm_size": "8g", "memory": "4g"}, "larger than --memory"),
         ({"auto_remove": True, "restart": "always"}, "cannot be restarted"),
         ({"ports": ("8888",), "network": "host"}, "no effect with --network host"),
-        ({"volumes": ("a:/x", "b:/x")}, "/x is mounted twice"),
+        ({"volumes": ("aa:/x", "bb:/x")}, "/x is mounted twice"),
         ({"ports": ("80:80", "80:81")}, "127.0.0.1:80/tcp is given twice"),
     ],
 )
 def test_options_that_are_refused(around: Surroundings, options: dict[str, object], told: str) -> None:
     assert told in problem_of(around, **options)
+
+
+INT64 = 2**63 - 1
+HUGE = ("9223372036854775808", "9" * 30, "9" * 400, "9" * 5000)
+"""Numbers that an engine, a float, or Python's own reading of digits cannot hold."""
+
+
+@pytest.mark.parametrize(
+    ("field", "form", "most"),
+    [
+        ("shm_size", "{}", "9223372036854775807 bytes"),
+        ("memory", "{}", "9223372036854775807 bytes"),
+        ("memory", "{}t", "just below 8388608t"),
+        ("cpus", "{}", "9223372036"),
+        ("cpus", "1e{}", "9223372036"),
+        ("cpus", "inf{}", None),
+        ("ulimits", "nofile={}", str(INT64)),
+        ("ulimits", "nofile=1:{}", str(INT64)),
+        ("restart", "on-failure:{}", str(INT64)),
+        ("user", "{}", "2147483647"),
+        ("user", "1000:{}", "2147483647"),
+        ("user", "root:{}", "2147483647"),
+        ("ports", "{}", "65535"),
+        ("ports", "{}:80", "65535"),
+        ("gpus", "{}", None),
+        ("gpus", "device={}", None),
+    ],
+)
+def test_numbers_beyond_what_can_be_are_refused_with_the_limit(
+    around: Surroundings, field: str, form: str, most: str | None
+) -> None:
+    option = {"working_dir": "--workdir", "ports": "--publish", "ulimits": "--ulimit"}.get(
+        field, f"--{field.replace('_', '-')}"
+    )
+    for number in HUGE:
+        text = form.format(number)
+        told = problem_of(around, **{field: (text,) if field in ("ulimits", "ports") else text})
+        assert told.startswith(f"{option}: ")
+        assert "sys." not in told
+        if most is not None:
+            assert most in told
+
+
+def test_the_largest_numbers_that_can_be(around: Surroundings) -> None:
+    spec = spec_of(
+        around,
+        ulimits=(f"nofile={INT64}",),
+        restart=f"on-failure:{INT64}",
+        user="2147483647:2147483647",
+        memory="8388607t",
+        ports=("65535:65535",),
+    )
+    assert spec.ulimits == (Ulimit("nofile", INT64, INT64),)
+    assert spec.restart_policy == f"on-failure:{INT64}"
+    assert spec.user == "2147483647:2147483647"
+    assert spec.memory_bytes == 8388607 * 2**40
 
 
 def test_what_is_no_policy_and_the_images_user_are_left_to_the_engine(around: Surroundings) -> None:

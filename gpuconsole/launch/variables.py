@@ -1,0 +1,74 @@
+"""Environment variables for a container: as ``-e`` gives them, and lines of files.
+
+A :class:`ValueError` holds a sentence that follows the option's name and a colon, as in ``fields``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gpuconsole.launch.fields import BadContent, MissingPath, not_text
+from gpuconsole.launch.spec import Variable, VariableSource
+
+_LARGEST_FILE = 4 * 2**20
+"""Bytes; what a process can be given in its environment is less."""
+
+
+def parse_variable(text: str, environment: Mapping[str, str]) -> Variable:
+    """``NAME=VALUE``, or ``NAME`` with the value that ``environment`` has."""
+    name, separator, value = text.partition("=")
+    if reason := _wrong_name(name):
+        raise ValueError(f"{reason}; write NAME=VALUE or NAME")
+    if separator:
+        return Variable(name, value)
+    if name not in environment:
+        raise ValueError(f"{name} is not set in this shell; export it, or write {name}=VALUE")
+    if reason := not_text(environment[name]):
+        raise ValueError(f"{name} of this shell has {reason} in it, which the engine does not take")
+    return Variable(name, environment[name], VariableSource.SHELL)
+
+
+def _wrong_name(name: str) -> str | None:
+    """Why ``name`` can be no variable's; None when it can."""
+    if not name.strip():
+        return "a variable's name is missing"
+    if any(char.isspace() for char in name):
+        return f"{name[:40]!r} is no variable's name: it has white space in it"
+    return None
+
+
+def read_env_file(path: str) -> tuple[tuple[str, str | None], ...]:
+    """The lines of an environment file as docker reads them: no quotes, no escapes; None for a bare ``NAME``.
+
+    Raises:
+        MissingPath: It is not there.
+        BadContent: It cannot be read, or a line of it is none.
+    """
+    entries: list[tuple[str, str | None]] = []
+    for number, raw in enumerate(_text(path).split("\n"), start=1):
+        line = raw.rstrip("\r").lstrip()
+        if not line or line.startswith("#"):
+            continue
+        if "\0" in line:
+            raise BadContent(f"{path}, line {number}: it has a NUL byte, which no variable can hold")
+        name, separator, value = line.partition("=")
+        if reason := _wrong_name(name):
+            raise BadContent(f"{path}, line {number}: {reason}")
+        entries.append((name, value if separator else None))
+    return tuple(entries)
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            content = file.read(_LARGEST_FILE + 1)
+    except FileNotFoundError as error:
+        raise MissingPath(f"{path} is not there") from error
+    except OSError as error:
+        raise BadContent(f"{path} cannot be read ({error.strerror})") from error
+    if len(content) > _LARGEST_FILE:
+        raise BadContent(f"{path} is above 4 MiB, more than an environment can hold")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise BadContent(f"{path} is not UTF-8 text") from error
