@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from gpuconsole.core.errors import ConsoleError, NotFound
 from gpuconsole.core.users import user_name
 from gpuconsole.engine.model import Container, Image, Usage
+from gpuconsole.gpu.model import Gpu
 from gpuconsole.host.claims import ClaimedGpu, ClaimedGpus, resolve_claims
 from gpuconsole.host.model import GpuView, Holder, HostView
 from gpuconsole.host.processes import ENDED, REUSED
@@ -266,7 +267,7 @@ def _memory(
         gpu = gpu_view.gpu
         if indices is not None and gpu.index not in indices:
             continue
-        if gpu.processes is None:
+        if not _listable(gpu, gpus):
             unknown["gpu_memory_bytes"] = f"the processes of GPU {gpu.index} cannot be listed"
             return None
         for holder in gpu_view.holders:
@@ -277,6 +278,13 @@ def _memory(
             if holder.container_id == container.id:
                 total += holder.memory_bytes or 0
     return total
+
+
+def _listable(gpu: Gpu, gpus: tuple[ContainerGpu, ...] | None) -> bool:
+    """Whether the processes on that part of ``gpu`` can be listed which the container has."""
+    own = None if gpus is None else {one.mig_uuid for one in gpus if one.index == gpu.index}
+    unlisted = [mig for mig in gpu.migs if mig.processes is None]
+    return gpu.processes is not None and not any(own is None or None in own or mig.uuid in own for mig in unlisted)
 
 
 def _obscure(holder: Holder, container: Container) -> str | None:
