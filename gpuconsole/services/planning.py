@@ -15,7 +15,7 @@ from gpuconsole.launch.gpupath import GpuRoute, choose_gpu_path
 from gpuconsole.launch.gpus import GpuChoice, choose_gpus
 from gpuconsole.launch.render import DockerRun, render
 from gpuconsole.launch.request import build_request, hides_init, name_for
-from gpuconsole.launch.spec import Force, GpuWish, GpuWishKind, LaunchSpec
+from gpuconsole.launch.spec import FieldProblem, Force, GpuWish, GpuWishKind, LaunchSpec, SpecInvalid
 from gpuconsole.launch.units import units_of
 from gpuconsole.services.session import Session
 
@@ -62,11 +62,19 @@ def plan_launch(session: Session, spec: LaunchSpec, *, name: str | None = None) 
         GpuNotFound: The GPUs that were asked for are not there, or cannot be given.
         Refused: GPUs were asked of an engine elsewhere.
         EngineUnavailable: No engine answers.
+        SpecInvalid: More is asked for than the engine's machine has.
     """
     info = session.engine.info()
+    _refuse_beyond_machine(spec, info)
     choice, route, notes = _gpus(session, spec, info)
     request = build_request(spec, name=name or name_for(spec), info=info, choice=choice, route=route)
     return LaunchPlan(spec, request, info, choice, route, (*notes, *choice.notes, *_notes(spec, info)))
+
+
+def _refuse_beyond_machine(spec: LaunchSpec, info: EngineInfo) -> None:
+    if spec.cpus is not None and info.cpus is not None and spec.cpus > info.cpus:
+        told = f"{spec.cpus:g} is more than the {info.cpus} CPUs of the engine's machine; give {info.cpus} at most"
+        raise SpecInvalid([FieldProblem("--cpus", told)])
 
 
 def chosen_freely(spec: LaunchSpec) -> bool:

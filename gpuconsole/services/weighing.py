@@ -77,6 +77,8 @@ def weigh(session: Session, options: LaunchOptions, *, name: str | None = None) 
         plan = plan_launch(session, spec, name=name)
     except (GpuNotFound, Refused) as error:
         return Weight(problems=(_problem("--gpus", error),), image=image, to_pull=image is None)
+    except SpecInvalid as error:
+        return Weight(problems=error.problems, image=image, to_pull=image is None)
     except ConsoleError as error:
         return Weight(failure=error)
     try:

@@ -15,7 +15,6 @@ from gpuconsole.core.errors import (
     EngineUnavailable,
     NotFound,
     Refused,
-    UsageError,
 )
 
 
@@ -130,7 +129,7 @@ OBJECT_RULES = (
         "Look at the command and the image's entrypoint.",
     ),
     rule(
-        r"exec: \"([^\"]+)\": (?:.*)permission denied",
+        r"exec: \"([^\"]+)\": .*(?:permission denied|is a directory)",
         Refused,
         "The program {1} in the container may not be run.",
         "Its mode needs the x bit.",
@@ -149,12 +148,6 @@ OBJECT_RULES = (
     ),
 )
 STATE_RULES = (
-    rule(
-        r"invalid container name(?: \((.*?)\))?|names must match",
-        UsageError,
-        "The text{ 1} is no name for a container.",
-        "Use at least two letters, digits, dots, dashes or underlines, beginning with a letter or digit.",
-    ),
     rule(r"is not running|is stopped|can only .* running", Conflict, "The container is not running.", "Start it."),
     rule(
         r"already paused",
@@ -186,36 +179,6 @@ STATE_RULES = (
         Conflict,
         "The container keeps restarting.",
         "Its log says why; stop it first.",
-    ),
-    rule(
-        r"AutoRemove.*restart policy",
-        UsageError,
-        "A container cannot be removed at its end and restarted at its end.",
-        "Leave out --rm or --restart.",
-    ),
-    rule(
-        r"minimum memory limit allowed is (\S+)",
-        UsageError,
-        "The memory limit is below the engine's minimum of {1}.",
-        "Give more, as in --memory 8g.",
-    ),
-    rule(
-        r"OOM-killed \(memory limit too low\?\)",
-        EngineRefused,
-        "The container was killed at its start: its memory limit is too low.",
-        "Give more, as in --memory 8g.",
-    ),
-    rule(
-        r"cannot set both Count and DeviceIDs",
-        UsageError,
-        "A number of GPUs and particular GPUs were asked for together.",
-        "Ask for one of the two.",
-    ),
-    rule(
-        r"invalid reference format|invalid tag format|could not parse reference",
-        UsageError,
-        "This is no name of an image.",
-        "Write it like pytorch/pytorch:2.9.0-cuda12.8-cudnn9-runtime.",
     ),
 )
 ACCESS_RULES = (

@@ -10,8 +10,9 @@ from gpuconsole.engine.docker.errors import clean_daemon_error
 from gpuconsole.engine.docker.gpu_rules import GPU_RULES
 from gpuconsole.engine.docker.refusal_rules import ACCESS_RULES, OBJECT_RULES, PLACE_RULES, STATE_RULES, Rule
 from gpuconsole.engine.docker.registry_rules import REGISTRY_RULES
+from gpuconsole.engine.docker.value_rules import VALUE_RULES
 
-_START_RULES = GPU_RULES + PLACE_RULES + OBJECT_RULES + STATE_RULES + ACCESS_RULES
+_START_RULES = GPU_RULES + VALUE_RULES + PLACE_RULES + OBJECT_RULES + STATE_RULES + ACCESS_RULES
 _BY_STATUS: dict[int, tuple[type[ConsoleError], str]] = {
     400: (EngineRefused, "Look at what was asked for."),
     401: (Refused, "Log in with 'docker login'."),
@@ -30,7 +31,7 @@ def refusal(status: int, text: str) -> ConsoleError:
 
 def pull_refusal(status: int, text: str) -> ConsoleError:
     """What the failure ``text`` of a pull means; 500 stands for one that came inside the stream."""
-    return _meaning(text, PLACE_RULES + ACCESS_RULES + REGISTRY_RULES + STATE_RULES, status)
+    return _meaning(text, PLACE_RULES + ACCESS_RULES + REGISTRY_RULES + VALUE_RULES, status)
 
 
 def _meaning(text: str, rules: tuple[Rule, ...], status: int) -> ConsoleError:
