@@ -12,6 +12,7 @@ COMMANDS = {
     "status": ("gpuconsole.cli.status:status", "Every GPU: use, memory, temperature, and who holds it."),
     "ps": ("gpuconsole.cli.containers:ps", "Containers with their GPUs and GPU memory."),
     "images": ("gpuconsole.cli.images:images", "Local images with the PyTorch and CUDA inside."),
+    "catalog": ("gpuconsole.cli.catalog:catalog", "Official images, and which of them run here."),
     "launch": ("gpuconsole.cli.launch:launch", "Start a PyTorch container with the chosen GPUs and volumes."),
     "check": ("gpuconsole.cli.check:check", "Prove that torch works inside a container."),
     "inspect": ("gpuconsole.cli.containers:inspect", "All about one container; secrets masked."),

@@ -56,6 +56,9 @@ class CatalogImage:
     """The same on arm64, where it differs."""
     ptx: str | None = None
     min_cc: str | None = None
+    """The oldest compute capability its makers name, where they publish no list."""
+    sure_cc: str | None = None
+    """From which capability on it is certain, where that is not ``min_cc``."""
     driver: str | None = None
     """The driver its CUDA came with, where it is not that of the toolkit's first release."""
     floor: str | None = None
@@ -108,8 +111,11 @@ class Catalog:
 
     def recommended(self, driver: str | None) -> tuple[CatalogImage, ...]:
         """The short list for a driver, and whatever users recommend; without a driver, of every generation."""
-        groups = [each for each in self.recommendations if driver is None or at_least(driver, each.driver)]
-        wanted = dict.fromkeys(name for group in (groups if driver is None else groups[:1]) for name in group.images)
+        groups = self.recommendations
+        if driver is not None:
+            fitting = [each for each in groups if at_least(driver, each.driver)]
+            groups = tuple(fitting[:1]) or groups[-1:]
+        wanted = dict.fromkeys(name for group in groups for name in group.images)
         listed = [image for name in wanted if (image := self.find(name)) is not None]
         own = [image for image in self.images if image.recommended and image not in listed]
         return (*own, *listed)
@@ -169,11 +175,13 @@ def traits(image: CatalogImage, compatibility: Compatibility) -> ImageTraits:
         cuda=image.cuda,
         kernels=_kernels(image, compatibility),
         min_capability=capability(image.min_cc) if image.min_cc else None,
+        sure_capability=capability(image.sure_cc) if image.sure_cc else None,
         driver=image.driver,
         floor=image.floor,
         demands=_demands(image, compatibility, official=official),
         libcuda=libcuda,
         forward=image.forward,
+        unsure=image.unsure,
     )
 
 

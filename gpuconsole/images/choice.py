@@ -5,42 +5,51 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gpuconsole.images.catalog import Catalog, CatalogImage, Evidence
-from gpuconsole.images.verdict import Word
+from gpuconsole.images.verdict import Verdict, Word
 from gpuconsole.images.versions import major, version
 
 
-def nearest(image: CatalogImage, catalog: Catalog, words: Mapping[str, Word]) -> CatalogImage | None:
-    """The image that runs and is most like ``image``: without limits first, then same makers, kind and torch.
+def nearest(image: CatalogImage, catalog: Catalog, verdicts: Mapping[str, Verdict]) -> CatalogImage | None:
+    """The image that runs and is most like ``image``: by the same makers, of the same kind, with the nearest torch.
+
+    A driver within minor-version compatibility is as good as a native one; what only may run, or must be compiled
+    first, comes last.
 
     Args:
         image: The one that does not run.
         catalog: Where to look.
-        words: Reference → verdict, for all of the catalog.
+        verdicts: Reference → verdict, for all of the catalog.
     """
-    fitting = [other for other in catalog.images if words.get(other.reference) in (Word.RUNS, Word.RUNS_WITH)]
-    return min(fitting, key=lambda other: _distance(image, other, words[other.reference]), default=None)
+    fitting = [
+        (other, verdict)
+        for other in catalog.images
+        if (verdict := verdicts.get(other.reference)) and verdict.word in (Word.RUNS, Word.RUNS_WITH)
+    ]
+    found = min(fitting, key=lambda pair: _distance(image, *pair), default=None)
+    return found[0] if found else None
 
 
-def _distance(image: CatalogImage, other: CatalogImage, word: Word) -> tuple[object, ...]:
+def _distance(image: CatalogImage, other: CatalogImage, verdict: Verdict) -> tuple[object, ...]:
     return (
-        word is not Word.RUNS,
+        verdict.reasons[0].id not in ("ok-native", "ok-minor-compat"),
         other.evidence is Evidence.INFERRED,
         other.parsed.name != image.parsed.name,
         other.variant != image.variant,
         _apart(image.torch, other.torch),
         major(image.cuda or "") != major(other.cuda or ""),
+        verdict.word is not Word.RUNS,
         _newness(other.torch),
         _newness(other.cuda),
     )
 
 
 def _apart(one: str | None, other: str | None) -> int:
-    """How far two versions of torch are apart, a major counting as a hundred minors."""
-    return abs(_place(one) - _place(other))
+    """How many releases two versions of torch are apart; an unknown one counts as one apart."""
+    return abs(_place(one) - _place(other)) if one and other else 1
 
 
-def _place(text: str | None) -> int:
-    parts = (*version(text or ""), 0, 0)
+def _place(text: str) -> int:
+    parts = (*version(text), 0, 0)
     # 2.0 came right after 1.13.
     return parts[1] + (14 if parts[0] >= 2 else 0)
 

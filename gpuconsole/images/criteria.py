@@ -118,9 +118,13 @@ def _without_list(case: Case, gpu: tuple[int, int]) -> Iterator[Reason]:
     if oldest is not None and gpu < oldest:
         text = f"needs compute capability {capability_text(oldest)} or newer, the GPU has {capability_text(gpu)}"
         yield Reason("no-kernel-image", text, Effect.PREVENTS, _code_for(gpu))
-    elif case.image.min_capability is None or gpu[0] >= _FIRST_WITHOUT_LIST:
+    elif case.image.min_capability is None or gpu[0] >= _FIRST_WITHOUT_LIST or gpu < _sure(case):
         text = f"which GPUs its torch has code for is not known; the GPU is of capability {capability_text(gpu)}"
         yield Reason("unknown-arch", text, Effect.UNKNOWN, {"facts": ("capabilities torch was built for",)})
+
+
+def _sure(case: Case) -> tuple[int, int]:
+    return case.image.sure_capability or (0, 0)
 
 
 def demanded(case: Case) -> Iterator[Reason]:
@@ -220,8 +224,7 @@ def _minor(case: Case, toolkit: Toolkit, have: str) -> Reason:
     generation = f"CUDA {major(toolkit.cuda)}.x" if toolkit.cuda else "its CUDA"
     own = f" ({toolkit.driver})" if toolkit.driver else ""
     text = (
-        f"driver {have} is older than CUDA {_cuda(case)}{own}; {generation} runs from {toolkit.floor} on, "
-        "without what needs the newer driver"
+        f"driver {have} is older than CUDA {_cuda(case)}{own}: {generation} runs from {toolkit.floor} on, with limits"
     )
     return Reason("ok-minor-compat", text, Effect.LIMITS)
 
@@ -269,7 +272,14 @@ def board(case: Case) -> Iterator[Reason]:
         yield Reason("no-native-fp8", "the GPU has no fp8", Effect.NOTE)
 
 
-CRITERIA: tuple[Callable[[Case], Iterator[Reason]], ...] = (platform, code, demanded, driver, board)
+def certainty(case: Case) -> Iterator[Reason]:
+    """What of the image was concluded, not read."""
+    if case.image.unsure:
+        text = f"no source states for this very image: {', '.join(case.image.unsure)}"
+        yield Reason("facts-unsure", text, Effect.NOTE)
+
+
+CRITERIA: tuple[Callable[[Case], Iterator[Reason]], ...] = (platform, code, demanded, driver, board, certainty)
 """In the order their reasons are told when several are equally grave."""
 
 

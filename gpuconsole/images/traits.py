@@ -27,6 +27,8 @@ class ImageTraits:
     """Platform → what its torch has code for; a platform that is missing is unknown."""
     min_capability: tuple[int, int] | None = None
     """The oldest GPU its makers name, where they publish no list."""
+    sure_capability: tuple[int, int] | None = None
+    """From which GPU on that is certain; None when all of it is."""
     driver: str | None = None
     """The driver its CUDA came with; None takes the toolkit's."""
     floor: str | None = None
@@ -35,6 +37,8 @@ class ImageTraits:
     """What its ``NVIDIA_REQUIRE_*`` say, all of one tuple; several tuples are values it may have, one of them."""
     libcuda: bool | None = None
     """It brings a libcuda of its own for older drivers (cuda-compat)."""
+    unsure: tuple[str, ...] = ()
+    """Facts above that no source states for this very image."""
     forward: tuple[str, ...] = ()
     """Older drivers its makers name for data-centre GPUs, ``470.57``."""
 

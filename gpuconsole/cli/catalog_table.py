@@ -1,0 +1,136 @@
+"""The catalog for people: a verdict in a word and a glyph, why, and what would run instead."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from gpuconsole.cli.glyphs import Glyphs, glyphs_of_stdout
+from gpuconsole.cli.output import data, paint, talk
+from gpuconsole.images.catalog import Evidence
+from gpuconsole.images.verdict import Effect, Word
+from gpuconsole.images.versions import capability_text
+
+if TYPE_CHECKING:
+    from gpuconsole.images.verdict import Judgement, Verdict
+    from gpuconsole.services.catalog import CatalogView
+    from gpuconsole.services.fitting import Machine
+
+VERDICTS = {
+    Word.RUNS: ("✓", "+", "runs", "green"),
+    Word.RUNS_WITH: ("~", "~", "with limits", "yellow"),
+    Word.UNKNOWN: ("?", "?", "unknown", ""),
+    Word.WILL_NOT_RUN: ("✗", "x", "will not run", "red"),
+}
+"""Verdict → glyph, the same in ASCII, words, colour."""
+_WIDTH = 80
+_INDENT = " " * 4
+_UNSEEN = "*"
+_OF_THE_MACHINE = frozenset({"missing-driver", "missing-compute-capability", "missing-architecture"})
+"""What is missing of the machine is said once, above all images."""
+_KEPT_BACK = frozenset({"no-native-fp8", "facts-unsure"})
+"""Notes that are not shown with the reasons: of every older GPU, and what is shown by itself."""
+
+
+def verdict_words(word: Word, glyphs: Glyphs) -> str:
+    """``✓ runs``."""
+    glyph, ascii_glyph, words, _ = VERDICTS[word]
+    return f"{glyph if glyphs.unicode else ascii_glyph} {words}"
+
+
+def write_catalog(here: Machine, views: Sequence[CatalogView], *, everything: bool) -> None:
+    """Write the machine and the images to stdout, and to stderr what a reader should know besides."""
+    glyphs = glyphs_of_stdout()
+    width = min(glyphs.width or _WIDTH, 120)
+    lines = list(_machine(here, width))
+    for recommended in (True, False):
+        group = [view for view in views if view.recommended is recommended]
+        if group and everything:
+            lines += ["", "RECOMMENDED" if recommended else "ALL OTHERS"]
+        elif group:
+            lines.append("")
+        for view in group:
+            lines += _image(view, glyphs, width)
+    data("\n".join(glyphs.text(line) for line in lines))
+    if any(view.image.evidence is Evidence.INFERRED for view in views):
+        talk(f"{_UNSEEN} nobody was seen using this tag; its runtime or devel twin is known.")
+    if any(reason.id in _OF_THE_MACHINE for view in views for reason in view.verdict.reasons):
+        talk("What is not known of the machine can be given: --driver 580.95.05 --gpu NAME (or --cc 8.9).")
+    if not everything:
+        talk("'gpuconsole catalog --all' lists every image.")
+
+
+def _machine(here: Machine, width: int) -> Iterator[str]:
+    traits = here.traits
+    parts = [
+        f"driver {traits.driver}" if traits.driver else "driver –",
+        traits.architecture or "processor –",
+        f"GPUs by {here.gpu_path.value}",
+    ]
+    yield from _wrapped(" · ".join(parts), width, "")
+    for gpu in traits.gpus:
+        cc = f"compute capability {capability_text(gpu.capability)}" if gpu.capability else "compute capability –"
+        yield from _wrapped(gpu.label if cc in gpu.label else f"{gpu.label} · {cc}", width, "")
+    facts: dict[str, list[str]] = {}
+    for fact, why in () if here.described else here.unknown.items():
+        facts.setdefault(why, []).append(fact.replace("_", " ").replace("gpu", "GPU"))
+    for why, names in facts.items():
+        yield from _wrapped(f"{', '.join(names)}: {why}", width, "")
+
+
+def _image(view: CatalogView, glyphs: Glyphs, width: int) -> Iterator[str]:
+    image, word = view.image, view.verdict.word
+    label = paint(f"{verdict_words(word, glyphs):14}", VERDICTS[word][3])
+    mark = f" {_UNSEEN}" if image.evidence is Evidence.INFERRED else ""
+    torch = (image.torch or "–").partition("+")[0]
+    cuda = ".".join((image.cuda or "–").split(".")[:2])
+    yield f"{label}  {image.reference:46}  {torch:8}  {cuda}{mark}".rstrip()
+    for sentence in _sentences(view):
+        yield from _wrapped(sentence, width, _INDENT)
+
+
+def _sentences(view: CatalogView) -> Iterator[str]:
+    yield from explained(view.verdict)
+    if view.instead is not None:
+        yield f"→ instead: {view.instead.reference}"
+    yield from (reason.text for reason in view.verdict.reasons if reason.id == "facts-unsure")
+    if view.image.note:
+        yield f"note: {view.image.note}"
+
+
+def explained(verdict: Verdict) -> Iterator[str]:
+    """Why, in sentences: nothing where it simply runs; each kind of GPU by name where they differ."""
+    if len({each.word for each in verdict.gpus}) > 1:
+        for each in verdict.gpus:
+            yield f"{each.gpu}: {_why(each)}"
+        return
+    yield from _decisive(verdict)
+
+
+def _why(judgement: Judgement) -> str:
+    words = VERDICTS[judgement.word][2]
+    told = "; ".join(_decisive(judgement))
+    return f"{words}: {told}" if told else words
+
+
+def _decisive(verdict: Verdict | Judgement) -> list[str]:
+    """The reasons that make the verdict, without what is only a note beside a worse one."""
+    if verdict.word is Word.RUNS:
+        return [
+            reason.text for reason in verdict.reasons if reason.effect is Effect.NOTE and reason.id not in _KEPT_BACK
+        ]
+    worst = verdict.reasons[0].effect
+    told = (each for each in verdict.reasons if each.effect is worst and each.id not in _OF_THE_MACHINE)
+    return list(dict.fromkeys(reason.text for reason in told))
+
+
+def _wrapped(text: str, width: int, indent: str) -> list[str]:
+    return textwrap.wrap(
+        text,
+        width,
+        initial_indent=indent,
+        subsequent_indent=indent + "  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

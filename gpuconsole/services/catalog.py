@@ -1,0 +1,90 @@
+"""The catalog for a machine: what is shipped, what users and teams add, and the verdict on each image."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gpuconsole.core.paths import config_dir
+from gpuconsole.images.catalog import Catalog, CatalogImage, shipped_catalog, traits
+from gpuconsole.images.choice import nearest
+from gpuconsole.images.compatibility import shipped_compatibility
+from gpuconsole.images.judge import judge
+from gpuconsole.images.verdict import HostTraits, Verdict, Word
+
+VARIABLE = "GPUCONSOLE_CATALOG"
+"""Names further catalog files, separated as in PATH."""
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogView:
+    """An entry with its verdict."""
+
+    image: CatalogImage
+    verdict: Verdict
+    recommended: bool
+    """It is in the short list for the machine's driver."""
+    instead: CatalogImage | None = None
+    """What would run, for an image that will not."""
+
+    @property
+    def needs(self) -> dict[str, Any]:
+        """What would make it run, or what would run instead, or which facts are missing."""
+        needs = dict(self.verdict.needs)
+        if self.instead is not None:
+            needs["image"] = self.instead.reference
+        return needs
+
+
+def catalog_paths(environ: Mapping[str, str] | None = None) -> tuple[Path, ...]:
+    """The catalog files of this user and team: ``catalog.toml`` in the configuration folder, then those of VARIABLE."""
+    environ = os.environ if environ is None else environ
+    own = config_dir() / "catalog.toml"
+    named = [Path(part).expanduser() for part in environ.get(VARIABLE, "").split(os.pathsep) if part]
+    return (*([own] if own.exists() else []), *named)
+
+
+def load_catalog(paths: Sequence[Path] | None = None) -> Catalog:
+    """The shipped catalog with the entries of ``paths`` before it; None takes :func:`catalog_paths`.
+
+    Raises:
+        BadFile: One of the files cannot be read or has mistakes.
+    """
+    paths = catalog_paths() if paths is None else paths
+    if not paths:
+        return shipped_catalog()
+    from gpuconsole.images.catalog_files import read_catalog_files
+
+    return shipped_catalog().with_entries(read_catalog_files(paths))
+
+
+def view_catalog(catalog: Catalog, host: HostTraits) -> tuple[CatalogView, ...]:
+    """Every entry with its verdict: the recommended ones first, of those the best verdict first."""
+    compatibility = shipped_compatibility()
+    verdicts = {image.reference: judge(traits(image, compatibility), host, compatibility) for image in catalog.images}
+    words = {reference: verdict.word for reference, verdict in verdicts.items()}
+    listed = [image for image in catalog.recommended(host.driver) if _is_for(image, host)]
+    recommended = sorted(listed, key=lambda image: _ORDER.index(words[image.reference]))
+    first = {image.reference for image in recommended}
+    others = [image for image in catalog.images if image.reference not in first]
+    return tuple(
+        CatalogView(
+            image=image,
+            verdict=verdicts[image.reference],
+            recommended=image.reference in first,
+            instead=nearest(image, catalog, verdicts) if words[image.reference] is Word.WILL_NOT_RUN else None,
+        )
+        for image in (*recommended, *others)
+    )
+
+
+def _is_for(image: CatalogImage, host: HostTraits) -> bool:
+    """Whether it is built for the machine's processor, as far as both are known."""
+    platforms, architecture = image.platforms, host.architecture
+    return platforms is None or architecture is None or f"linux/{architecture}" in platforms
+
+
+_ORDER = tuple(Word)
