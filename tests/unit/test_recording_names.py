@@ -1,0 +1,115 @@
+"""What is given away names no machine, no person and no folder, and is still worth looking at."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import pytest
+
+from gpuconsole.services.anonymous import StandIns
+
+UUID = "b7a1c9d4-1f3e-4a5b-8c2d-9e0f1a2b3c4d"
+OTHER = "c8a1c9d4-1f3e-4a5b-8c2d-9e0f1a2b3c4d"
+
+
+@pytest.fixture
+def names() -> StandIns:
+    return StandIns(me="jim", host="ws-07.lab.example.org", home="/home/jim")
+
+
+FREE: dict[str, tuple[str, str]] = {
+    "host": ("on ws-07: ready", "on gpu-box: ready"),
+    "whole host name": ("http://ws-07.lab.example.org:8888/", "http://gpu-box:8888/"),
+    "host inside another word": ("rows-07 stays", "rows-07 stays"),
+    "user": ("hello jim!", "hello me!"),
+    "user in a name": ("jim-llama_jim", "me-llama_me"),
+    "user inside another word": ("jimmy stays", "jimmy stays"),
+    "home": ("/home/jim/project/train.py --data /data", "/home/me/project/train.py --data /data"),
+    "home with more of it": ("/home/jim", "/home/me"),
+    "another home": ("/home/ann/models", "/home/u1/models"),
+    "folders": ("/mnt/acme-secret/run7/x.ckpt", "/mnt/path1/path2/path3.ckpt"),
+    "the system's": ("/usr/bin/python3 /opt/conda/bin/x", "/usr/bin/python3 /opt/conda/bin/x"),
+    "a socket": ("unix:///home/jim/docker.sock", "unix:///home/me/path1.sock"),
+    "the usual socket": ("unix:///var/run/docker.sock", "unix:///var/run/docker.sock"),
+    "UUIDs": (f"GPU-{UUID} {UUID} MIG-{OTHER}", "GPU-{0} {0} MIG-{1}"),
+    "addresses": ("http://10.1.2.3:8888 at 127.0.0.1:80", "http://192.0.2.2:8888 at 127.0.0.1:80"),
+    "versions": ("cudnn 9.8.0.87, 580.159.04, 10.4/140.4 GiB", "cudnn 9.8.0.87, 580.159.04, 10.4/140.4 GiB"),
+    "secrets": ("HF_TOKEN=hf_abcdefghijklmnopqrstu", "HF_TOKEN=********"),
+    "kernel": (f"Linux {os.uname().release} x", f"Linux {'.'.join(os.uname().release.split('.')[:2])} x"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", FREE)
+def test_free_text(names: StandIns, what: str) -> None:
+    given, wanted = FREE[what]
+    places = ("00000001-0000-4000-8000-000000000000", "00000002-0000-4000-8000-000000000000")
+    assert names.clean(given) == wanted.format(*places)
+
+
+def container() -> dict[str, Any]:
+    return {
+        "name": "jim-train",
+        "image": "registry.corp.example.com:5000/team/torch:1",
+        "environment": [
+            ["PATH", "/usr/bin"], ["WANDB_API_KEY", "abc"], ["TEAM", "acme"], ["CUDA_VERSION", "12.8"], ["X", None],
+        ],
+        "labels": {
+            "gpuconsole.user": "jim", "gpuconsole.image": "registry.corp.example.com:5000/team/torch:1",
+            "com.docker.compose.project.working_dir": "/home/jim/acme", "owner": "jim@corp",
+            "com.nvidia.cuda.version": "12.8",
+        },
+        "mounts": [{"kind": "bind", "source": "/home/jim/acme/data", "target": "/data"}],
+        "command": ["python", "train.py", "--password", "hunter2"],
+        "user": "1000:1000",
+        "hostname": "ws-07",
+    }  # fmt: skip
+
+
+def test_a_container(names: StandIns) -> None:
+    cleaned = names.clean({"container": container(), "user": "jim", "uid": os.getuid()})
+    text = json.dumps(cleaned)
+    for secret in ("jim", "ws-07", "corp", "acme", "hunter2", "abc"):
+        assert secret not in text, text
+    found = cleaned["container"]
+    assert found["name"] == "me-train"
+    assert found["image"] == "registry.example:5000/team/torch:1"
+    assert dict(found["environment"]) == {
+        "PATH": "/usr/bin", "WANDB_API_KEY": "…", "TEAM": "…", "CUDA_VERSION": "12.8", "X": None,
+    }  # fmt: skip
+    assert found["labels"]["gpuconsole.user"] == cleaned["user"] == "me"
+    assert found["user"] == "1000:1000"
+    assert cleaned["uid"] == 1000
+
+
+def test_a_document_inside_a_string_stays_a_document(names: StandIns) -> None:
+    document = json.dumps({"where": "container jim-train", "environment": {"host": "ws-07"}, "uuid": UUID})
+    cleaned = json.loads(names.clean({"document": document})["document"])
+    assert cleaned["where"] == "container me-train"
+    assert cleaned["environment"] == {"host": "gpu-box"}
+    assert names.clean({"document": "jim: no JSON"}) == {"document": "me: no JSON"}
+
+
+def test_users_are_told_apart_and_stay_who_they_are(names: StandIns) -> None:
+    assert [names.clean({"user": user})["user"] for user in ("ann", "jim", "bob", "ann", "root", "me", "")] == [
+        "u1", "me", "u2", "u1", "root", "me", "",
+    ]  # fmt: skip
+    assert names.clean("ann and bob") == "u1 and u2"
+
+
+def test_whoever_records_as_root_is_me_and_the_word_root_stays() -> None:
+    names = StandIns(me="root", host="x1", home="/root")
+    assert names.clean({"user": "root", "text": "root of /root/project on x1"}) == {
+        "user": "me", "text": "root of /home/me/project on gpu-box",
+    }  # fmt: skip
+
+
+def test_public_registries_stay(names: StandIns) -> None:
+    for image in (
+        "nvcr.io/nvidia/pytorch:25.10-py3",
+        "pytorch/pytorch:2.9.0",
+        "localhost:5000/a",
+        "docker.io/library/x",
+    ):
+        assert names.clean({"image": image}) == {"image": image}
