@@ -72,7 +72,7 @@ def _keys(*keys: str) -> Walk:
 SCENES = (
     Scene("main", "The console: GPUs with their use, memory and state above, containers below", _keys()),
     Scene("container", "All about one container: GPUs, mounts, ports, environment, last check", _keys("enter")),
-    Scene("gpu", "One GPU: its history, the processes on it, every reading", _keys("shift+tab", "enter")),
+    Scene("gpu", "One GPU: its history, the processes on it, every reading", _keys("tab", "enter")),
     Scene("logs", "The output of a container, followed", _keys("l"), ready="step "),
     Scene("launch", "The launch form with the docker command it amounts to", _keys("n"), ready="docker run"),
     Scene("check", "What a check found inside a container", _keys("4", "enter")),
@@ -104,6 +104,9 @@ async def _play(pilot: Pilot[None], desk: ReplayDesk, recording: Recording) -> N
             await _until(pilot, lambda view=event.body: app.host_view is view, "a look at the GPUs")
     desk.go_to(recording.length_s)
     await _until(pilot, lambda: app.containers is desk.player.state.containers, "the containers")
+    # The one that works, under the cursor.
+    views = desk.player.state.containers
+    app.launched(max(views, key=lambda view: view.gpu_memory_bytes or 0).container.id)
     await pilot.pause()
 
 
@@ -143,13 +146,13 @@ def fixed_surroundings() -> Iterator[None]:
     """What the pictures must not depend on: time zone, folder, letters drawn by lot, the terminal's variables."""
     wanted = {"TZ": "UTC", "COLORTERM": "truecolor", "TERM": "xterm-256color", "LANG": "C.UTF-8"}
     cleared = ("NO_COLOR", "COLORFGBG", "GPUCONSOLE_ASCII", "TMUX", "SSH_CONNECTION", "XDG_CONFIG_HOME")
-    kept = {key: value for key, value in os.environ.items() if key not in cleared}
+    kept = {key: value for key, value in os.environ.items() if key not in cleared} | wanted
     with (
         tempfile.TemporaryDirectory() as folder,
-        mock.patch.dict(os.environ, {**kept, **wanted, "XDG_STATE_HOME": folder, "XDG_CONFIG_HOME": folder}, clear=True),
-        mock.patch("gpuconsole.tui.present.launchform.current_folder", lambda: FOLDER),
-        mock.patch("gpuconsole.launch.request.secrets.choice", lambda letters: letters[7]),
-        mock.patch("gpuconsole.tui.theme.glyphs", lambda **options: theme.UNICODE),
+        mock.patch.dict(os.environ, kept | {"XDG_STATE_HOME": folder, "XDG_CONFIG_HOME": folder}, clear=True),
+        mock.patch("gpuconsole.tui.present.launchform.current_folder", return_value=FOLDER),
+        mock.patch("gpuconsole.launch.request.secrets.choice", side_effect=lambda letters: letters[7]),
+        mock.patch("gpuconsole.tui.theme.glyphs", return_value=theme.UNICODE),
     ):
         time.tzset()
         yield
