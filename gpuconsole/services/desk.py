@@ -74,8 +74,14 @@ class Desk:
         """Begin to look, and tell ``listener``."""
         self.runs.on_change = listener.runs_changed
         listener.runs_changed(self.runs.all())
-        self._feed = Feed(self.session, listener, interval_s=interval_s)
-        self._feed.start()
+        self.look_ahead(interval_s).tell(listener)
+
+    def look_ahead(self, interval_s: float) -> Feed:
+        """Begin to look at the GPUs before anybody can be told; once begun, it goes on."""
+        if self._feed is None:
+            self._feed = Feed(self.session, interval_s=interval_s)
+            self._feed.start()
+        return self._feed
 
     def close(self) -> None:
         """Let go of everything; checks and launches under way are cancelled, containers go on."""

@@ -23,6 +23,12 @@ if TYPE_CHECKING:
     from gpuconsole.services.watcher import ContainerWatcher, WatchState
 
 
+_GPUS_FIRST_S = 0.3
+"""The engine waits so long for the first look at the GPUs, which is there sooner unless the driver starts up."""
+_DRAWING_S = 0.1
+_NOT_YET = "the GPUs are still being looked at"
+
+
 @dataclass(frozen=True, slots=True)
 class EngineLink:
     """How the connection to the engine is."""
@@ -60,13 +66,13 @@ class Feed:
 
     Args:
         session: Where to look.
-        listener: Who is told.
         interval_s: Seconds between looks at the GPUs.
     """
 
-    def __init__(self, session: Session, listener: Listener, *, interval_s: float) -> None:
+    def __init__(self, session: Session, *, interval_s: float) -> None:
         self._session = session
-        self._listener = listener
+        self._listener: Listener | None = None
+        self._looked_once = threading.Event()
         self._overview = Overview(session)
         self._usage = UsageReader()
         self._lock = threading.Lock()
@@ -82,8 +88,15 @@ class Feed:
         self._sampler = Sampler("gpu-sampler", self._look, interval_s=interval_s, on_result=self._looked)
 
     def start(self) -> None:
-        """Begin to look at the GPUs, and to connect to the engine."""
+        """Begin to look at the GPUs, also before there is anybody to tell: a driver takes its time to start."""
         self._sampler.start()
+
+    def tell(self, listener: Listener) -> None:
+        """Tell ``listener`` what was seen and what will be, and begin to connect to the engine."""
+        with self._lock:
+            self._listener, host = listener, self._host
+        if host is not None:
+            listener.host_looked(host)
         threading.Thread(target=self._watch, name="engine-opener", daemon=True).start()
 
     def close(self) -> None:
@@ -130,13 +143,21 @@ class Feed:
 
     def _looked(self, view: HostView) -> None:
         with self._lock:
-            self._host = view
-        self._listener.host_looked(view)
-        self._tell_containers()
+            self._host, listener = view, self._listener
+        # First joined, then told: what comes at the same time is drawn at the same time.
+        joined = self._joined()
+        if listener is not None:
+            listener.host_looked(view)
+            if joined is not None:
+                listener.containers_listed(joined)
+        self._looked_once.set()
 
     # --- the engine: the watcher's threads ---
 
     def _watch(self) -> None:
+        # Importing what talks to the engine would keep the first look at the GPUs from being drawn.
+        self._looked_once.wait(_GPUS_FIRST_S)
+        self._closed.wait(_DRAWING_S)
         from gpuconsole.services.watcher import ContainerWatcher
 
         if self._closed.is_set():
@@ -153,7 +174,7 @@ class Feed:
         engine = self._session.engine
         info = engine.info()
         self._local = info.local
-        self._listener.engine_known(info)
+        self._told.engine_known(info)
         return engine
 
     def _linked(self, state: WatchState) -> None:
@@ -165,7 +186,7 @@ class Feed:
         with contextlib.suppress(ConsoleError):
             endpoint = self._session.endpoint.url
         error = state.error
-        self._listener.engine_linked(
+        self._told.engine_linked(
             EngineLink(
                 connected=state.connected,
                 endpoint=endpoint,
@@ -198,15 +219,31 @@ class Feed:
             self._images = {image.id: image for image in images}
             containers = self._containers
         if not self._closed.is_set():
-            self._listener.images_listed(view_images(images, containers))
+            self._told.images_listed(view_images(images, containers))
+
+    @property
+    def _told(self) -> Listener:
+        """Who is told; there is one as soon as the engine is asked."""
+        if self._listener is None:
+            raise RuntimeError("the engine is asked only when there is somebody to tell")
+        return self._listener
 
     def _tell_containers(self) -> None:
+        joined = self._joined()
+        if joined is not None:
+            self._told.containers_listed(joined)
+
+    def _joined(self) -> tuple[ContainerView, ...] | None:
+        """The containers with what is known of them; None while the engine is away."""
+        if not self._connected or self._closed.is_set():
+            return None
         from gpuconsole.services.containers import Surroundings, join
 
         with self._lock:
             containers, host = self._containers, self._host
-            known = Surroundings(
-                host=host if self._local else None, usages=dict(self._usages), images=dict(self._images)
-            )
-        if self._connected and not self._closed.is_set():
-            self._listener.containers_listed(tuple(join(one, known) for one in containers))
+            usages, images = dict(self._usages), dict(self._images)
+        if not self._local:
+            known = Surroundings(usages=usages, images=images)
+        else:
+            known = Surroundings(host=host, no_host=_NOT_YET, usages=usages, images=images)
+        return tuple(join(one, known) for one in containers)

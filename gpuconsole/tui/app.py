@@ -24,6 +24,7 @@ from gpuconsole.tui.history import GpuHistory
 from gpuconsole.tui.keymap import Keymap
 from gpuconsole.tui.present.helping import key_name
 from gpuconsole.tui.screens.main import MainScreen
+from gpuconsole.tui.widgets.tones import CLASSES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -54,6 +55,7 @@ class ConsoleApp(App[None]):
     ENABLE_COMMAND_PALETTE = True
     COMMAND_PALETTE_BINDING = "f12"  # ours is in actions.py; this one only satisfies the base class
     HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (60, "-narrow"), (100, "-wide"), (160, "-huge")]
+    COMPONENT_CLASSES = CLASSES
     VERTICAL_BREAKPOINTS = [(0, "-flat"), (16, "-low"), (32, "-tall")]
     BINDINGS: ClassVar[list[BindingType]] = [*actions.bindings(actions.APP)]
 
@@ -84,6 +86,8 @@ class ConsoleApp(App[None]):
         for each in theme.THEMES:
             self.register_theme(each)
         self.theme = theme.full_name(config.theme) if config.theme else theme.default_theme()
+        self.stylesheet.set_variables(self.get_css_variables())
+        self._parsed_for: str | None = self.theme
         self.set_reactive(ConsoleApp.pace_s, config.refresh_s or 1.0)
         self.set_keymap(self.keys.textual())
 
@@ -91,13 +95,19 @@ class ConsoleApp(App[None]):
         """Our own variables, for themes that do not know them."""
         return theme.tokens(self.current_theme)
 
+    def refresh_css(self, animate: bool = True) -> None:
+        """Read the styles anew, unless it is for the theme they were read for: Textual asks for it at every start."""
+        before, self._parsed_for = self._parsed_for, None
+        if before != self.theme:
+            super().refresh_css(animate=animate)
+
     def get_default_screen(self) -> Screen[None]:
         """The main screen."""
         return MainScreen()
 
     def on_mount(self) -> None:
-        """Start to look, once the first screen is painted."""
-        self.call_after_refresh(self.desk.start, Bridge(self), self.pace_s)
+        """Hear what was and will be seen; the GPUs stand in the first screen when the driver was quick."""
+        self.desk.start(Bridge(self), self.pace_s)
 
     def on_unmount(self) -> None:
         """Let go of everything, waiting for nobody."""

@@ -50,10 +50,14 @@ def open_console(session: Session, *, readonly: bool, bell: bool = True) -> int:
             hint="Use 'gpuconsole status' or 'gpuconsole ps' in scripts and pipes.",
         )
     from gpuconsole.services.desk import Desk
-    from gpuconsole.tui.app import ConsoleApp
 
     config = configuration()
-    app = ConsoleApp(Desk(session), readonly=readonly, config=replace(config, bell=config.bell and bell))
+    desk = Desk(session)
+    # The driver takes its time to start: it may do so while the screen is made.
+    desk.look_ahead(config.refresh_s or 1.0)
+    from gpuconsole.tui.app import ConsoleApp
+
+    app = ConsoleApp(desk, readonly=readonly, config=replace(config, bell=config.bell and bell))
 
     def leave(number: int, frame: FrameType | None) -> None:
         app.call_later(app.exit, return_code=128 + number)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 Tone = Literal["", "dim", "strong", "ok", "info", "watch", "risk", "critical", "accent", "cursor"]
-"""Names of styles; each has a component class ``grid--<name>``."""
+"""Names of styles; each has a class ``tone--<name>`` in the stylesheet."""
 
 
 class Cell(NamedTuple):

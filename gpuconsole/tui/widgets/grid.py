@@ -6,7 +6,6 @@ from typing import ClassVar
 
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
-from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import Region, Size
@@ -16,23 +15,11 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from gpuconsole.tui.present.cell import EMPTY, Column, Row, laid_out
+from gpuconsole.tui.widgets.tones import Tones
 
 
 class Grid(ScrollView, can_focus=True, inherit_bindings=False):
-    """Rows of cells under fixed titles.
-
-    | class | what it styles |
-    | --- | --- |
-    | ``grid--title`` | the titles |
-    | ``grid--cursor`` | the row under the cursor, while the grid has the focus |
-    | ``grid--blurred`` | the same without the focus |
-    | ``grid--dim`` … ``grid--accent`` | cells, by the tone their presenter gave them |
-    """
-
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "grid--title", "grid--cursor", "grid--blurred", "grid--dim", "grid--strong", "grid--ok", "grid--info",
-        "grid--watch", "grid--risk", "grid--critical", "grid--accent",
-    }  # fmt: skip
+    """Rows of cells under fixed titles."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "cursor(-1)", "Up", show=False),
@@ -80,7 +67,7 @@ class Grid(ScrollView, can_focus=True, inherit_bindings=False):
         self._rows: tuple[Row, ...] = ()
         self._places: dict[str, int] = {}
         self._layout: tuple[tuple[int, Column, int], ...] = ()
-        self._tones: dict[str, Style] = {}
+        self._tones = Tones(self)
         self.sorted_by: str | None = None
         """Key of the column whose title is marked."""
 
@@ -154,7 +141,7 @@ class Grid(ScrollView, can_focus=True, inherit_bindings=False):
     def notify_style_update(self) -> None:
         """Forget the styles of the theme before."""
         super().notify_style_update()
-        self._tones.clear()
+        self._tones.forget()
 
     def on_focus(self) -> None:
         """Draw the cursor as the one that acts."""
@@ -164,14 +151,6 @@ class Grid(ScrollView, can_focus=True, inherit_bindings=False):
         """Draw the cursor as one that only marks."""
         self._refresh_row(self.cursor_index)
 
-    def _style(self, name: str) -> Style:
-        style = self._tones.get(name)
-        if style is None:
-            base = self.rich_style
-            style = base if not name else base + self.get_component_rich_style(f"grid--{name}", partial=True)
-            self._tones[name] = style
-        return style
-
     def render_line(self, y: int) -> Strip:
         """One line of the screen."""
         width = self.size.width
@@ -179,20 +158,21 @@ class Grid(ScrollView, can_focus=True, inherit_bindings=False):
             return self._title_line(width)
         index = y - self._titles + self.scroll_offset.y
         if not 0 <= index < len(self._rows):
-            return Strip.blank(width, self._style(""))
+            return Strip.blank(width, self._tones[""])
         row = self._rows[index]
-        bar = Style()
+        tones, mark = self._tones, ""
         if row.key == self.cursor:
-            bar = self.get_component_rich_style("grid--cursor" if self.has_focus else "grid--blurred", partial=True)
+            mark = "cursor" if self.has_focus else "blurred"
+        bar = tones.partial(mark)
         segments = []
         for place, column, cells in self._layout:
             cell = row.cells[place] if place < len(row.cells) else EMPTY
-            segments.append(Segment(fitted(cell.text, cells, column.align), self._style(cell.tone) + bar))
-            segments.append(Segment(" ", self._style("") + bar))
-        return Strip(segments).adjust_cell_length(width, self._style("") + bar)
+            segments.append(Segment(fitted(cell.text, cells, column.align), tones[cell.tone] + bar))
+            segments.append(Segment(" ", tones[""] + bar))
+        return Strip(segments).adjust_cell_length(width, tones[""] + bar)
 
     def _title_line(self, width: int) -> Strip:
-        style = self._style("title")
+        style = self._tones["dim"]
         segments = []
         for _, column, cells in self._layout:
             title = f"{column.title}▾" if column.key == self.sorted_by else column.title

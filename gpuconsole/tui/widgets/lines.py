@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -13,6 +12,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from gpuconsole.tui.present.cell import Cell
+from gpuconsole.tui.widgets.tones import Tones
 
 Line = tuple[Cell, ...]
 
@@ -20,15 +20,10 @@ Line = tuple[Cell, ...]
 class Lines(Widget):
     """Shows lines, each a row of cells one after another; what does not fit on the right is cut."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "lines--dim", "lines--strong", "lines--ok", "lines--info", "lines--watch", "lines--risk", "lines--critical",
-        "lines--accent", "lines--cursor",
-    }  # fmt: skip
-
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
         self._lines: tuple[Line, ...] = ()
-        self._tones: dict[str, Style] = {}
+        self._tones = Tones(self)
 
     @property
     def lines(self) -> tuple[Line, ...]:
@@ -64,16 +59,11 @@ class Lines(Widget):
     def notify_style_update(self) -> None:
         """Forget the styles of the theme before."""
         super().notify_style_update()
-        self._tones.clear()
+        self._tones.forget()
 
     def style_of(self, tone: str) -> Style:
         """The terminal style of a tone."""
-        style = self._tones.get(tone)
-        if style is None:
-            base = self.rich_style
-            style = base if not tone else base + self.get_component_rich_style(f"lines--{tone}", partial=True)
-            self._tones[tone] = style
-        return style
+        return self._tones[tone]
 
     def render_line(self, y: int) -> Strip:
         """One line of the screen."""
