@@ -10,12 +10,14 @@ from gpuconsole.cli.output import data, json_document, talk
 from gpuconsole.core.errors import ExitCode
 from gpuconsole.core.text import plain_line
 from gpuconsole.engine.model import Container
+from gpuconsole.launch.render import DockerRun
 from gpuconsole.services.endings import describe_ending, describe_exit
 from gpuconsole.services.following import Ending
 from gpuconsole.services.launching import Launched, LaunchStep, Phase
 from gpuconsole.services.logtext import LineCleaner
 from gpuconsole.services.planning import LaunchPlan
 from gpuconsole.services.pulling import PullState
+from gpuconsole.services.secrets import mask_arguments
 
 _PULL_LINE_S = 5.0
 """Seconds between two lines about a pull."""
@@ -84,7 +86,8 @@ class LaunchTalk:
     def result(self, launched: Launched, *, followed: bool) -> int:
         """Print the container, tell how to go on, and give the exit code."""
         if self._as_json:
-            command = launched.plan.docker_run(foreground=followed, hide_values=True)
+            run = launched.plan.docker_run(foreground=followed, hide_values=True)
+            command = DockerRun(mask_arguments(run.words))
             json_document("launch", container=_document(launched), command=str(command))
         elif not followed:
             data(launched.name)

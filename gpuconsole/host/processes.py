@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import pwd
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -70,10 +70,12 @@ class ProcessTable:
 
     Args:
         proc: Where the process file system is mounted.
+        mask: Takes a process's arguments, and gives them as they may be shown: without the secrets in them.
     """
 
-    def __init__(self, proc: Path = Path("/proc")) -> None:
+    def __init__(self, proc: Path = Path("/proc"), *, mask: Callable[[Sequence[str]], Sequence[str]] = tuple) -> None:
         self._proc = proc
+        self._mask = mask
         self._ticks_per_s = os.sysconf("SC_CLK_TCK")
         self._page_size = os.sysconf("SC_PAGE_SIZE")
         self._cpu: dict[int, tuple[int, int, float]] = {}
@@ -145,8 +147,9 @@ class ProcessTable:
         if stat.state in "ZX":
             return f"[{stat.name}] <defunct>"
         with (folder / "cmdline").open("rb") as file:
-            arguments = file.read(_COMMAND_LIMIT)
-        return plain_line(arguments.replace(b"\0", b" ")) or f"[{stat.name}]"
+            arguments = file.read(_COMMAND_LIMIT).rstrip(b"\0").split(b"\0")
+        shown = self._mask([argument.decode(errors="replace") for argument in arguments])
+        return plain_line(" ".join(shown)) or f"[{stat.name}]"
 
     def _cpu_pct(self, pid: int, stat: _Stat) -> float | None:
         now = time.monotonic()

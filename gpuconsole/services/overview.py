@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gpuconsole.host.holders import HolderTable
+from gpuconsole.host.processes import ProcessTable
 
 if TYPE_CHECKING:
     from gpuconsole.host.model import HostView
@@ -17,7 +18,8 @@ class Overview:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._holders = HolderTable()
+        # Masked where they are read, so that no front end can show what it should not.
+        self._holders = HolderTable(ProcessTable(mask=_masked))
 
     def look(self, *, details: bool = False, names: Mapping[str, str] | None = None) -> HostView:
         """Every GPU and its holders now; no driver and no GPU are a view whose snapshot has a ``problem``.
@@ -31,6 +33,13 @@ class Overview:
     def look_at_holders(self, view: HostView, *, names: Mapping[str, str] | None = None) -> HostView:
         """``view`` with its holders looked up anew, the GPUs as they were."""
         return self._holders.view(view.snapshot, names=names)
+
+
+def _masked(arguments: Sequence[str]) -> Sequence[str]:
+    # Imported with the first process: making the patterns takes 10 ms, which a free machine's status can do without.
+    from gpuconsole.services.secrets import mask_arguments
+
+    return mask_arguments(arguments)
 
 
 def overview(session: Session, *, details: bool = False, names: Mapping[str, str] | None = None) -> HostView:
