@@ -1,0 +1,92 @@
+"""When growth is worth watching, a risk, or critical: one decision for one memory and all that grows in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gpuconsole.gpu.forecast_model import Settings, Trend
+from gpuconsole.gpu.forecast_trend import full_in
+from gpuconsole.gpu.state import MemoryState
+
+_CULPRIT = 0.2
+"""Share of the growth from which on a holder is named for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What is ahead of one memory."""
+
+    state: MemoryState | None = None
+    """WATCH, RISK or CRITICAL; None for none of them."""
+    eta_s: float | None = None
+    """Seconds until it is full as growth goes on; None without growth, or when growth slows down before."""
+    culprits: tuple[str, ...] = ()
+    """Who grows, the fastest first."""
+
+
+class Alarm:
+    """Decides sample by sample, and remembers what it said.
+
+    Args:
+        settings: The forecast's numbers.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self.standing: MemoryState | None = None
+        """RISK or CRITICAL while an alarm stands."""
+        self._withdrawn = 0
+
+    def decide(self, trends: Mapping[str, Trend], room: float) -> Outlook:
+        """The outlook now.
+
+        Args:
+            trends: Who grows, and how.
+            room: Bytes left for all growth together.
+        """
+        if not trends:
+            self._withdraw()
+            return Outlook()
+        rates = {name: trend.rate_bytes_s for name, trend in trends.items()}
+        whole = sum(rates.values()) or 1.0
+        culprits = [name for name in sorted(rates, key=lambda name: -rates[name]) if rates[name] >= _CULPRIT * whole]
+        seen = sum(rates[name] * trend.lasted_s for name, trend in trends.items()) / whole
+        eta = full_in(list(trends.values()), room)
+        if eta is None or eta > self._settings.watch * seen:
+            self._withdraw()
+            return Outlook(eta_s=eta, culprits=tuple(culprits))
+        self._set(trends, room, eta, seen)
+        return Outlook(self.standing or MemoryState.WATCH, eta, tuple(culprits))
+
+    def _set(self, trends: Mapping[str, Trend], room: float, eta: float, seen: float) -> None:
+        settings = self._settings
+        if self.standing is None:
+            if not self._is_risk(trends, room, eta, seen):
+                return
+            self.standing = MemoryState.RISK
+        elif eta > settings.clear * seen:
+            self._withdraw()
+            return
+        soonest = min(trend.interval_s for trend in trends.values())
+        near = eta <= settings.critical * seen or eta <= soonest
+        if near:
+            self.standing = MemoryState.CRITICAL
+        elif eta > 2 * settings.critical * seen and eta > 2 * soonest:
+            self.standing = MemoryState.RISK
+
+    def _is_risk(self, trends: Mapping[str, Trend], room: float, eta: float, seen: float) -> bool:
+        settings = self._settings
+        wary = settings.wary**self._withdrawn * seen
+        straight = full_in(list(trends.values()), room, straight=True)
+        if straight is not None and eta > 1.3 * straight:
+            return eta <= settings.risk_slowing * wary
+        if straight is not None and straight <= settings.risk * wary:
+            return True
+        speeds_up = any(trend.bend > 0 for trend in trends.values())
+        return eta <= (settings.risk_speeding if speeds_up else settings.risk) * wary
+
+    def _withdraw(self) -> None:
+        if self.standing is not None:
+            self._withdrawn += 1
+        self.standing = None

@@ -1,0 +1,213 @@
+"""The shape of one memory over time, in bounded space: its high-water mark by steps, its cycles, its loading.
+
+PyTorch keeps what it once took, so memory seen from outside rises in steps and rests between them; a cache that is
+given back makes it fall and come again. Both are kept as points of the high-water mark: while memory only rises, each
+rise is a point; once it comes and goes, only the highest point of each climb is.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from itertools import pairwise
+from statistics import median
+from typing import NamedTuple
+
+from gpuconsole.gpu.forecast_model import Settings
+
+_POINTS = 48
+"""Most points kept; older ones are merged."""
+_PEAKS = 12
+
+
+class Point(NamedTuple):
+    """The high-water mark rose to ``level``."""
+
+    t: float
+    level: float
+    steps: int = 1
+    """Steps merged in this one."""
+
+
+class Curve:
+    """One memory, sample by sample.
+
+    Args:
+        capacity: Bytes it is measured against.
+        settings: The forecast's numbers.
+        born: Time of the sample before the first, when the memory was not there yet; None if it was there before
+            anything was seen.
+    """
+
+    def __init__(self, capacity: float, settings: Settings, *, born: float | None) -> None:
+        self._settings = settings
+        self.capacity = capacity
+        self.born = born is not None
+        self.points: list[Point] = [] if born is None else [Point(born, 0.0, 0)]
+        self.peaks: deque[Point] = deque(maxlen=_PEAKS)
+        self.climbs: deque[float] = deque(maxlen=_PEAKS)
+        self.value = 0.0
+        self.high = 0.0
+        self.last_t = 0.0 if born is None else born
+        self.sampling_s = 0.0
+        self.base: int | None = None
+        """Index of the point where loading ended; None while it may go on."""
+        self._crest = Point(self.last_t, 0.0)
+        self._trough: Point | None = None
+        self._counted = False
+        self._climb_from = self.last_t
+        self._climbing: list[Point] = []
+
+    @property
+    def cyclic(self) -> bool:
+        """It comes and goes."""
+        return bool(self.peaks)
+
+    def feed(self, t: float, value: float) -> None:
+        """Take the next sample; times rise."""
+        if not self.points:
+            self.points.append(Point(t, value, 0))
+            self._crest = Point(t, value)
+            self.high = value
+            self._climb_from = t
+        elif self._has_begun_anew(value):
+            self._begin(t, value)
+        else:
+            self.sampling_s = t - self.last_t
+        self.value, self.last_t = value, t
+        self._follow(t, value)
+        self._raise(t, value)
+
+    def _has_begun_anew(self, value: float) -> bool:
+        """Less than half of what it rested at is another use of the memory, as after a model was unloaded."""
+        level = self.points[self._floor()].level
+        return value < level / 2 and level > 10 * self._settings.step * self.capacity
+
+    def _floor(self) -> int:
+        """Index of the point growth starts from: where loading ended, else where it rested longest."""
+        if self.base is not None:
+            return self.base
+        rests = [b.t - a.t for a, b in pairwise(self.points)]
+        return max(range(len(rests)), key=lambda i: rests[i]) if rests else 0
+
+    def _begin(self, t: float, value: float) -> None:
+        self.points = [Point(t, value, 0)]
+        self.peaks.clear()
+        self.climbs.clear()
+        self._climbing.clear()
+        self.high, self.base, self.born = value, None, True
+        self._crest, self._trough, self._counted, self._climb_from = Point(t, value), None, False, t
+
+    def _follow(self, t: float, value: float) -> None:
+        """Find falls, and climbs after them."""
+        least = self._settings.fall * self.capacity
+        if self._trough is None:
+            if value >= self._crest.level:
+                self._crest = Point(t, value)
+            elif self._crest.level - value > least:
+                self._trough, self._counted = Point(t, value), False
+        elif value <= self._trough.level:
+            self._trough = Point(t, value)
+        elif value - self._trough.level > least:
+            self._climb_from = self._trough.t
+            self._trough, self._crest = None, Point(t, value)
+            return
+        if self._trough is not None and not self._counted and self._is_deep(self._crest.level - value):
+            self._counted = True
+            self._end_climb()
+
+    def _is_deep(self, fall: float) -> bool:
+        base = self.points[self._floor()].level
+        grown = self._crest.level - base
+        usual = min((peak.level for peak in self.peaks), default=0.0) - base
+        return fall >= self._settings.deep * (min(grown, usual) if self.peaks and usual > 0 else grown)
+
+    def _end_climb(self) -> None:
+        """The climb that just ended becomes one point, if it went higher than any before."""
+        crest = self._crest
+        if not self.peaks:
+            del self.points[self._floor() + 1 :]
+            self._climb_from = max(self._climb_from, self.points[-1].t)
+            self.points.append(crest)
+        elif self._climbing:
+            self._add(crest)
+        self._climbing.clear()
+        self.climbs.append(crest.t - self._climb_from)
+        self.peaks.append(crest)
+
+    def _raise(self, t: float, value: float) -> None:
+        """Note a new high-water mark."""
+        if value <= self.high + self._settings.step * self.capacity:
+            return
+        self.high = value
+        if not self.cyclic:
+            self._add(Point(t, value))
+            return
+        self._climbing.append(Point(t, value))
+        if len(self._climbing) > 2 and t - self._climbing[0].t > 2 * max(self.climbs):
+            self._leave_cycles()
+
+    def _leave_cycles(self) -> None:
+        """This climb has lasted longer than cycles did: it is growth of its own."""
+        rising, self._climbing = self._climbing, []
+        self.peaks.clear()
+        for point in rising:
+            self._add(point)
+
+    def _add(self, point: Point) -> None:
+        self.points.append(point)
+        if len(self.points) > _POINTS:
+            self._merge()
+        if not self.cyclic:
+            self.base = loading_end(self.points, self._settings, born=self.born)
+
+    def _merge(self) -> None:
+        """Make one of two neighbours: of loading's points while there are many, else of the older ones after it."""
+        base = self.base or 0
+        first, last = (1, base - 1) if base > _POINTS // 4 else (base + 1, base + (len(self.points) - base) // 2)
+        index = min(range(first, last), key=lambda i: (self.points[i].steps, i))
+        older, newer = self.points[index], self.points[index + 1]
+        self.points[index : index + 2] = [Point(newer.t, newer.level, older.steps + newer.steps)]
+        if index < base:
+            self.base = base - 1
+
+    def peak_level(self) -> float:
+        """Where it is expected to return to; while it climbs above all before, where it is."""
+        return self.high
+
+    def growth(self) -> list[Point]:
+        """Points of the growth that may be a trend, the one it starts from first; empty while loading."""
+        if self.cyclic:
+            first = self.peaks[0].t
+            return [point for point in self.points if point.t >= first]
+        return [] if self.base is None else self.points[self.base :]
+
+
+def loading_end(points: Sequence[Point], settings: Settings, *, born: bool) -> int | None:
+    """Index of the point at which loading ended, None while all growth may still be loading.
+
+    What comes after must be far slower than the fastest stretch that brought at least half of the memory there was.
+    """
+    best, found = settings.settled, None
+    for index in range(0 if not born else 1, len(points) - settings.steps):
+        after = points[-1].level - points[index].level
+        lasted = points[-1].t - points[index].t
+        gap = median((b.t - a.t) / b.steps for a, b in pairwise(points[index:]))
+        pace = _pace_before(points[: index + 1], gap, born=born)
+        if lasted > 0 and pace > 0 and after / lasted / pace < best:
+            best, found = after / lasted / pace, index
+    return found
+
+
+def _pace_before(points: Sequence[Point], gap: float, *, born: bool) -> float:
+    """Bytes a second of the fastest stretch that ends at the last point and brought half of it.
+
+    ``gap`` is added to each stretch: a step may have been as long under way as the later ones.
+    """
+    end = points[-1]
+    if len(points) == 1:  # seen from its middle: what there was counts as loaded in a dozen of the later steps' time
+        return 0.0 if born else end.level / (12 * gap)
+    least = (end.level - points[0].level) / 2
+    return max(
+        (end.level - point.level) / (end.t - point.t + gap) for point in points[:-1] if end.level - point.level >= least
+    )

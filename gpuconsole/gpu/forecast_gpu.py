@@ -1,0 +1,161 @@
+"""The forecast of one GPU: what grows in it, whose it is, and how long the room they share will last."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from gpuconsole.gpu.forecast_alarm import Alarm, Outlook
+from gpuconsole.gpu.forecast_curve import Curve
+from gpuconsole.gpu.forecast_model import Assessment, GpuMemory, Settings, Subject, Trend
+from gpuconsole.gpu.forecast_trend import TrendReader
+from gpuconsole.gpu.forecast_words import flat, levels_off, outlook
+from gpuconsole.gpu.state import MemoryState
+
+_ALL, _REST = "all", "rest"
+"""Holders that are no process: the whole GPU where processes are not told, and what no process explains."""
+_FULL = 0.05
+"""Of the capacity: with less free, a process that goes while an alarm stands is taken to have failed for memory."""
+
+
+@dataclass(slots=True)
+class Holder:
+    """Somebody's memory on the GPU."""
+
+    curve: Curve
+    reader: TrendReader
+    pid: int | None
+
+
+class GpuWatch:
+    """Follows one GPU.
+
+    Args:
+        index: NVML's index.
+        settings: The forecast's numbers.
+    """
+
+    def __init__(self, index: int, settings: Settings) -> None:
+        self._index = index
+        self._settings = settings
+        self._holders: dict[str, Holder] = {}
+        self._alarm = Alarm(settings)
+        self._busy: deque[float] = deque(maxlen=settings.idle_samples)
+        self._culprits: tuple[str, ...] = ()
+        self._last_free: float = 0.0
+
+    def feed(self, t: float, gpu: GpuMemory, last_t: float | None) -> list[Assessment]:
+        """Take the next reading; ``last_t`` is the time of the one before, None for the first."""
+        total, free = gpu.total_bytes, gpu.free_bytes
+        if free is None and total is not None and gpu.used_bytes is not None:
+            free = total - gpu.used_bytes
+        if gpu.used_bytes is None or free is None or not total:
+            self._holders.clear()
+            self._alarm.standing = None
+            return [self._said(None, MemoryState.UNKNOWN, None, gpu.problem)]
+        if gpu.utilization_pct is not None:
+            self._busy.append(gpu.utilization_pct)
+        gone = self._update(t, gpu, total, last_t)
+        trends = {name: trend for name, each in self._holders.items() if (trend := each.reader.trend(t))}
+        room = free - sum(max(0.0, each.curve.peak_level() - each.curve.value) for each in self._holders.values())
+        ahead = self._alarm.decide(trends, room)
+        said = [*gone, *self._processes(t, gpu, trends, ahead, room), self._whole(t, gpu, trends, ahead, room)]
+        self._culprits, self._last_free = ahead.culprits, free
+        return said
+
+    def _update(self, t: float, gpu: GpuMemory, total: int, last_t: float | None) -> list[Assessment]:
+        """Give every holder its sample; says what became of those that have gone."""
+        held = _holdings(gpu)
+        gone = [self._ended(name) for name in self._holders if name not in held]
+        for name in [name for name in self._holders if name not in held]:
+            del self._holders[name]
+        for name, (pid, value) in held.items():
+            holder = self._holders.get(name)
+            if holder is None:
+                born = last_t if pid is not None or value > 2 * self._settings.free * total else t - 1e-9
+                curve = Curve(total, self._settings, born=born)
+                holder = self._holders[name] = Holder(curve, TrendReader(curve, self._settings), pid)
+            holder.curve.capacity = total
+            holder.curve.feed(t, value)
+        return [each for each in gone if each is not None]
+
+    def _ended(self, name: str) -> Assessment | None:
+        holder = self._holders[name]
+        if holder.pid is None:
+            return None
+        full = self._last_free < _FULL * holder.curve.capacity
+        if self._alarm.standing is not None and (full or name in self._culprits):
+            why = (
+                "it ended while the memory was nearly full: out of memory, most likely; its log says what it asked for"
+            )
+            return self._said(holder.pid, MemoryState.FAILED, None, why)
+        return self._said(holder.pid, MemoryState.FREE, None, "it has ended")
+
+    def _processes(
+        self, t: float, gpu: GpuMemory, trends: dict[str, Trend], ahead: Outlook, room: float
+    ) -> list[Assessment]:
+        said = []
+        for name, holder in self._holders.items():
+            if holder.pid is None:
+                continue
+            trend = trends.get(name)
+            if trend is not None and name in ahead.culprits and ahead.state is not None and ahead.eta_s is not None:
+                why = outlook("", trend, ahead.state, ahead.eta_s, room, Subject.GPU)
+                said.append(self._said(holder.pid, ahead.state, ahead.eta_s, why, trend))
+                continue
+            state = self._flat_state(t, [holder], gpu, holder.curve.value)
+            if trend is not None and ahead.state is None:
+                said.append(self._said(holder.pid, state, ahead.eta_s, levels_off("", trend), trend))
+                continue
+            why = flat(state, holder.curve.value, holder.curve.capacity, what="it")
+            said.append(self._said(holder.pid, state, None, why))
+        return said
+
+    def _whole(self, t: float, gpu: GpuMemory, trends: dict[str, Trend], ahead: Outlook, room: float) -> Assessment:
+        used, total = float(gpu.used_bytes or 0), float(gpu.total_bytes or 0)
+        if ahead.state is not None and ahead.eta_s is not None:
+            first = ahead.culprits[0]
+            who = f"{self._name(first)} "
+            if len(ahead.culprits) > 1:
+                who = f"{' and '.join(self._name(each) for each in ahead.culprits)} grow; {self._name(first)} "
+            why = outlook(who, trends[first], ahead.state, ahead.eta_s, room, Subject.GPU)
+            return self._said(None, ahead.state, ahead.eta_s, why, trends[first])
+        if gpu.processes == () and used < self._settings.free * total:
+            return self._said(None, MemoryState.FREE, None, flat(MemoryState.FREE, used, total, what=""))
+        state = self._flat_state(t, list(self._holders.values()), gpu, used)
+        return self._said(None, state, None, flat(state, used, total, what="somebody"))
+
+    def _flat_state(self, t: float, holders: list[Holder], gpu: GpuMemory, held: float) -> MemoryState:
+        settings, total = self._settings, float(gpu.total_bytes or 0)
+        if any(holder.reader.loading(t) for holder in holders):
+            return MemoryState.LOADING
+        if len(self._busy) == settings.idle_samples and max(self._busy) < settings.idle_pct:
+            return MemoryState.IDLE
+        full = float(gpu.used_bytes or 0) >= settings.packed * total
+        return MemoryState.PACKED if full and held >= total / 2 else MemoryState.STEADY
+
+    def _name(self, holder: str) -> str:
+        pid = self._holders[holder].pid if holder in self._holders else None
+        return f"process {pid}" if pid is not None else "memory in use" if holder == _ALL else "memory of no process"
+
+    def _said(
+        self, pid: int | None, state: MemoryState, eta_s: float | None, why: str, trend: Trend | None = None
+    ) -> Assessment:
+        rate = trend.rate_bytes_s if trend else None
+        if pid is None:
+            return Assessment(Subject.GPU, str(self._index), self._index, None, state, eta_s, why, rate)
+        return Assessment(Subject.PROCESS, f"{self._index}:{pid}", self._index, pid, state, eta_s, why, rate)
+
+
+def _holdings(gpu: GpuMemory) -> dict[str, tuple[int | None, float]]:
+    """Name → pid and bytes of everybody who holds memory."""
+    used = float(gpu.used_bytes or 0)
+    processes = gpu.processes
+    if processes is None or any(process.memory_bytes is None for process in processes):
+        return {_ALL: (None, used)}
+    held: dict[str, tuple[int | None, float]] = {}
+    for process in processes:
+        before = held.get(str(process.pid), (process.pid, 0.0))[1]
+        held[str(process.pid)] = process.pid, before + float(process.memory_bytes or 0)
+    held[_REST] = None, max(0.0, used - sum(value for _, value in held.values()))
+    return held

@@ -1,0 +1,59 @@
+"""The forecast of a memory that is only a number and a limit: a container's RAM, the host's, a ``/dev/shm``."""
+
+from __future__ import annotations
+
+from gpuconsole.gpu.forecast_alarm import Alarm
+from gpuconsole.gpu.forecast_curve import Curve
+from gpuconsole.gpu.forecast_model import Assessment, PoolMemory, Settings, Subject
+from gpuconsole.gpu.forecast_trend import TrendReader
+from gpuconsole.gpu.forecast_words import flat, levels_off, outlook
+from gpuconsole.gpu.state import MemoryState
+
+
+class PoolWatch:
+    """Follows one pool.
+
+    Args:
+        pool: The pool as first seen.
+        settings: The forecast's numbers.
+        born: Time of the last sample without it; None if it was there from the first.
+    """
+
+    def __init__(self, pool: PoolMemory, settings: Settings, *, born: float | None) -> None:
+        self._settings = settings
+        self._curve = Curve(pool.limit_bytes or 0, settings, born=born)
+        self._reader = TrendReader(self._curve, settings)
+        self._alarm = Alarm(settings)
+
+    def feed(self, t: float, pool: PoolMemory) -> Assessment:
+        """Take the next sample of the same pool."""
+        used, limit = pool.used_bytes, pool.limit_bytes
+        if used is None or not limit:
+            self._alarm.standing = None
+            why = "its use cannot be read" if used is None else "it has no limit of its own; see the host"
+            return _said(pool, MemoryState.UNKNOWN, None, why)
+        if limit != self._curve.capacity:  # changed with docker update: what was seen stays true
+            self._curve.capacity = limit
+        self._curve.feed(t, used)
+        trend = self._reader.trend(t)
+        room = limit - used - (self._curve.peak_level() - used if self._curve.cyclic else 0)
+        ahead = self._alarm.decide({"": trend} if trend else {}, room)
+        who = f"{pool.name} " if pool.name else ""
+        if trend is not None and ahead.state is not None and ahead.eta_s is not None:
+            why = outlook(who, trend, ahead.state, ahead.eta_s, room, pool.subject)
+            return _said(pool, ahead.state, ahead.eta_s, why, trend.rate_bytes_s)
+        state = self._flat_state(t, used, limit, pool.subject)
+        if trend is not None:
+            return _said(pool, state, ahead.eta_s, levels_off(who, trend), trend.rate_bytes_s)
+        return _said(pool, state, None, flat(state, used, limit, what=pool.name))
+
+    def _flat_state(self, t: float, used: float, limit: float, subject: Subject) -> MemoryState:
+        if subject is Subject.SHM and used < self._settings.free * limit:
+            return MemoryState.FREE
+        if self._reader.loading(t):
+            return MemoryState.LOADING
+        return MemoryState.PACKED if used >= self._settings.packed * limit else MemoryState.STEADY
+
+
+def _said(pool: PoolMemory, state: MemoryState, eta_s: float | None, why: str, rate: float | None = None) -> Assessment:
+    return Assessment(pool.subject, pool.id, None, None, state, eta_s, why, rate)

@@ -1,0 +1,222 @@
+"""Whether a memory's growth is a trend, and when memory is full if it goes on: pure arithmetic on points.
+
+Nothing here knows seconds or bytes: growth is measured against the growth time seen so far, so that a leak of minutes
+and one of days look alike.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from statistics import median
+
+from gpuconsole.gpu.forecast_curve import Curve, Point
+from gpuconsole.gpu.forecast_model import Settings, Trend
+
+_STRAIGHT = 0.03
+"""Root mean square distance from a straight line, in parts of the growth, below which growth is steady."""
+_BENDS = [value / 4 for value in range(-20, 21) if value]
+_FAR = 4000
+"""Steps looked ahead."""
+
+
+class TrendReader:
+    """Reads the trend of one curve; what only new points change is worked out once for them.
+
+    Args:
+        curve: Fed by somebody else.
+        settings: The forecast's numbers.
+    """
+
+    def __init__(self, curve: Curve, settings: Settings) -> None:
+        self._curve = curve
+        self._settings = settings
+        self._known: tuple[int, int | None, Point] | None = None
+        self._segment: tuple[list[Point], float] = [], 0.0
+
+    def trend(self, now: float) -> Trend | None:
+        """The growth that goes on at ``now``; None when there is none, or too little to tell."""
+        curve, settings = self._curve, self._settings
+        points = curve.growth()
+        if sum(point.steps for point in points[1:]) < settings.steps:
+            return None
+        if curve.cyclic:
+            return _of_peaks(curve, points, now, settings)
+        known = len(points), curve.base, points[-1]
+        if known != self._known:
+            self._known, self._segment = known, _stretch(points, settings)
+        segment, bend = self._segment
+        return _stated(segment, bend, now, _pause(segment), curve.sampling_s, settings)
+
+    def loading(self, now: float) -> bool:
+        """Memory grows, and it may be loading."""
+        curve = self._curve
+        if curve.base is not None or curve.cyclic or len(curve.points) < 2:
+            return False
+        rests = [b.t - a.t for a, b in pairwise(curve.points[-4:])]
+        return now - curve.points[-1].t <= self._settings.stopped * max(*rests, curve.sampling_s)
+
+
+def _of_peaks(curve: Curve, points: Sequence[Point], now: float, settings: Settings) -> Trend | None:
+    peaks = list(curve.peaks)
+    if len(peaks) < settings.steps + 1 or concordance([each.level for each in peaks]) < settings.concordant:
+        return None
+    between = [b.t - a.t for a, b in pairwise(peaks)]
+    if now - peaks[-1].t > settings.stopped * max(between) + curve.sampling_s:
+        return None
+    start = Point(peaks[0].t, peaks[0].level, 0)
+    rising = [start, *(point for point in points if point.t > start.t)]
+    gained = rising[-1].level - start.level
+    rounds = len(peaks) - 1
+    return Trend(
+        gained_bytes=gained,
+        lasted_s=now - start.t,
+        steps=rounds,
+        step_bytes=gained / rounds,
+        interval_s=(peaks[-1].t - start.t) / rounds,
+        since_s=now - peaks[-1].t,
+        steady_step_bytes=gained / rounds,
+        cyclic=True,
+    )
+
+
+def concordance(levels: Sequence[float]) -> float:
+    """Share of pairs in which the later is the higher."""
+    pairs = [(a, b) for index, a in enumerate(levels) for b in levels[index + 1 :]]
+    return sum(b > a for a, b in pairs) / len(pairs)
+
+
+def _gaps(points: Sequence[Point]) -> list[float]:
+    """Times between steps; the rest before the first is none."""
+    return [(b.t - a.t) / b.steps for a, b in pairwise(points[1:])]
+
+
+def _pause(points: Sequence[Point]) -> float:
+    """The longest usual time between steps: with many steps, one outlier does not count."""
+    gaps = sorted(_gaps(points[-12:]))
+    return gaps[-1] if len(gaps) < 6 else gaps[-2]
+
+
+def _timed(points: Sequence[Point]) -> list[Point]:
+    """The points, the first moved to one usual gap before the first step: a rest before growth is no growth."""
+    first = points[1]
+    start = max(points[0].t, first.t - first.steps * median(_gaps(points)))
+    return [points[0]._replace(t=start), *points[1:]]
+
+
+def _stretch(points: Sequence[Point], settings: Settings) -> tuple[list[Point], float]:
+    """The stretch of growth that tells of the future, and how much it bends over its length (0: steady)."""
+    whole = _timed(points)
+    straight = _off_line(whole)
+    if straight <= _STRAIGHT:
+        return whole, 0.0
+    bend, bent = min(((each, _off_curve(whole, each)) for each in _BENDS), key=lambda pair: pair[1])
+    broken, knot = _best_knot(whole, settings)
+    if knot is not None and broken < 0.7 * bent and _changes_pace(whole, knot):
+        later = _timed(whole[knot:])
+        slower = _pace(later) < 0.67 * _pace(whole[: knot + 1])
+        if not slower or later[-1].level - later[0].level >= 0.3 * (whole[-1].level - whole[0].level):
+            return later, 0.0
+    return whole, bend * (1 - bent / straight)
+
+
+def _pace(points: Sequence[Point]) -> float:
+    return (points[-1].level - points[0].level) / max(points[-1].t - points[0].t, 1e-9)
+
+
+def _changes_pace(points: Sequence[Point], knot: int) -> bool:
+    before, after = _pace(points[: knot + 1]), _pace(points[knot:])
+    return max(before, after) > 1.5 * min(before, after)
+
+
+def _off_line(points: Sequence[Point]) -> float:
+    """Root mean square distance of the points from the line between their ends, in parts of the growth."""
+    return _off_curve(points, 0.0)
+
+
+def _off_curve(points: Sequence[Point], bend: float) -> float:
+    begin, end = points[0], points[-1]
+    span, gained = max(end.t - begin.t, 1e-9), max(end.level - begin.level, 1e-9)
+    inner = points[1:-1]
+    square = sum(
+        ((point.level - begin.level) / gained - _shape(bend, (point.t - begin.t) / span)) ** 2 for point in inner
+    )
+    return math.sqrt(square / max(len(inner), 1))
+
+
+def _shape(bend: float, share: float) -> float:
+    """Growth after ``share`` of the time, when the pace changes by the factor e^bend over all of it."""
+    return share if bend == 0.0 else math.expm1(bend * share) / math.expm1(bend)
+
+
+def _best_knot(points: Sequence[Point], settings: Settings) -> tuple[float, int | None]:
+    """Where two straight pieces fit best: their distance from the points, and the index of the knot."""
+    best, found = math.inf, None
+    gained = points[-1].level - points[0].level
+    for knot in range(2, len(points) - settings.steps):
+        parts = (points[: knot + 1], points[knot:])
+        square = sum(
+            (_off_line(part) * (part[-1].level - part[0].level) / gained) ** 2 * (len(part) - 2) for part in parts
+        )
+        off = math.sqrt(square / (len(points) - 2))
+        if off < best:
+            best, found = off, knot
+    return best, found
+
+
+def _stated(
+    points: Sequence[Point], bend: float, now: float, pause: float, sampling_s: float, settings: Settings
+) -> Trend | None:
+    steps = sum(point.steps for point in points[1:])
+    begin, end = points[0], points[-1]
+    gained, span = end.level - begin.level, end.t - begin.t
+    if steps < settings.steps or now - end.t > settings.stopped * pause + sampling_s / 2:
+        return None
+    largest = max((b.level - a.level) / b.steps for a, b in pairwise(points))
+    if span <= 0 or largest > settings.biggest * gained:
+        return None
+    mean, by_step = gained / steps, bend / steps
+    pace = 1.0 if bend == 0.0 else bend * math.exp(bend) / math.expm1(bend)
+    step = mean * pace * (1.0 if by_step == 0.0 else math.expm1(by_step) / by_step)
+    return Trend(
+        gained_bytes=gained,
+        lasted_s=now - begin.t,
+        steps=steps,
+        step_bytes=step,
+        interval_s=span / steps,
+        since_s=now - end.t,
+        bend=by_step,
+        steady_step_bytes=mean,
+    )
+
+
+def full_in(trends: Sequence[Trend], room: float, *, straight: bool = False) -> float | None:
+    """Seconds until the steps of all ``trends`` together need more than ``room``; None when they never will.
+
+    Args:
+        trends: What grows.
+        room: Bytes that are left for it.
+        straight: Let each go on with its mean step, as if it did not bend.
+    """
+    queue = [(_next(trend), index) for index, trend in enumerate(trends)]
+    heapq.heapify(queue)
+    sizes = [trend.steady_step_bytes if straight else trend.step_bytes for trend in trends]
+    rate = sum(size / trend.interval_s for size, trend in zip(sizes, trends, strict=True))
+    if (straight or all(trend.bend == 0.0 for trend in trends)) and room > 200 * max(sizes):
+        return room / rate if rate > 0 else None
+    for _ in range(_FAR):
+        at, index = heapq.heappop(queue)
+        room -= sizes[index]
+        if room < 0:
+            return max(at, 0.0)
+        if not straight:
+            sizes[index] *= math.exp(trends[index].bend)
+        heapq.heappush(queue, (at + trends[index].interval_s, index))
+    return None
+
+
+def _next(trend: Trend) -> float:
+    """When the next step is due; an overdue one at any moment."""
+    return max(trend.interval_s - trend.since_s, 0.0)

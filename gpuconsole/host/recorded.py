@@ -1,0 +1,94 @@
+"""The memory samples of a recording: what a forecaster is given of it. Events, the truth, are never read here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from gpuconsole.core.text import plain_line
+from gpuconsole.gpu.forecast_model import GpuMemory, MemorySample, PoolMemory, ProcessMemory, Subject
+from gpuconsole.host.recording import malformed, read_recording
+
+_Object = Mapping[str, Any]
+
+
+def memory_samples(path: Path) -> Iterator[MemorySample]:
+    """The samples of the recording at ``path``, one after the other.
+
+    Raises:
+        NotFound: There is no such file.
+        BadFile: It is no recording, or a sample in it is not what it must be.
+    """
+    totals: dict[int, int] = {}
+    for number, line in read_recording(path):
+        try:
+            if line["type"] == "header":
+                totals = {gpu["index"]: gpu["memory_total_bytes"] for gpu in line.get("gpus") or ()}
+            elif line["type"] == "sample":
+                yield memory_sample(line, totals)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise malformed(path, number, f"it is no {plain_line(line['type'], limit=20)} ({error})") from error
+
+
+def memory_sample(line: _Object, totals: Mapping[int, int]) -> MemorySample:
+    """One ``sample`` line.
+
+    Args:
+        line: As JSON has it.
+        totals: GPU index → its memory, from the header.
+
+    Raises:
+        KeyError, TypeError, ValueError, AttributeError: It is not what a sample must be.
+    """
+    gpus = tuple(_gpu(gpu, totals) for gpu in line.get("gpus") or ())
+    return MemorySample(float(line["t"]), gpus, (*_host_pools(line.get("host") or {}), *_container_pools(line)))
+
+
+def _gpu(gpu: _Object, totals: Mapping[int, int]) -> GpuMemory:
+    index = int(gpu["index"])
+    listed = gpu.get("processes")
+    total = gpu.get("memory_total_bytes")
+    return GpuMemory(
+        index=index,
+        total_bytes=_whole(totals.get(index) if total is None else total),
+        used_bytes=_whole(gpu.get("memory_used_bytes")),
+        free_bytes=_whole(gpu.get("memory_free_bytes")),
+        utilization_pct=_whole(gpu.get("gpu_util_pct")),
+        processes=None
+        if listed is None
+        else tuple(ProcessMemory(int(each["pid"]), _whole(each.get("memory_bytes"))) for each in listed),
+    )
+
+
+def _host_pools(host: _Object) -> Iterator[PoolMemory]:
+    used, total = _whole(host.get("memory_used_bytes")), _whole(host.get("memory_total_bytes"))
+    if total is not None:
+        yield PoolMemory(Subject.HOST, "host", "this machine's memory", used, total)
+    shm, shm_total = _whole(host.get("shm_used_bytes")), _whole(host.get("shm_total_bytes"))
+    if shm_total is not None:
+        yield PoolMemory(Subject.SHM, "host", "/dev/shm", shm, shm_total)  # noqa: S108  # a name
+
+
+def _container_pools(line: _Object) -> Iterator[PoolMemory]:
+    for each in line.get("containers") or ():
+        name = plain_line(str(each.get("name") or each["id"]), limit=200)
+        used, limit = _whole(each.get("memory_used_bytes")), _whole(each.get("memory_limit_bytes"))
+        if used is not None or limit is not None:
+            yield PoolMemory(Subject.CONTAINER, str(each["id"]), name, used, limit)
+        shm, size = _whole(each.get("shm_used_bytes")), _whole(each.get("shm_total_bytes"))
+        if size is not None:
+            yield PoolMemory(Subject.SHM, str(each["id"]), f"/dev/shm of {name}", shm, size)  # noqa: S108
+
+
+def _whole(value: object) -> int | None:
+    """A number that is no negative one, or None.
+
+    Raises:
+        TypeError: It is something else.
+    """
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{plain_line(str(value), limit=40)} is no number")
+    return max(0, int(value))

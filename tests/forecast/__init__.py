@@ -1,0 +1,1 @@
+"""The forecast against recordings of real runs."""
