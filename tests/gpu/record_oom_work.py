@@ -217,7 +217,7 @@ class Workload:
             self.rest(op["every"], op)
             tell("validation")
             parts = [self.device.take(int(size * GIB / LAYERS)) for _ in range(LAYERS)]
-            self.device.compute(0.5)
+            self.rest(op.get("at_peak", 1.4), op)
             del parts
             if op.get("drop"):
                 self.device.drop_cache()
