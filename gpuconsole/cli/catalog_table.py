@@ -3,40 +3,35 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gpuconsole.cli.glyphs import Glyphs, glyphs_of_stdout
 from gpuconsole.cli.output import data, paint, talk
+from gpuconsole.cli.verdicts import COLOURS, plain_words, verdict_words
+from gpuconsole.engine.model import GpuPath
 from gpuconsole.images.catalog import Evidence
 from gpuconsole.images.verdict import Effect, Word
 from gpuconsole.images.versions import capability_text
 
 if TYPE_CHECKING:
-    from gpuconsole.images.verdict import Judgement, Verdict
+    from gpuconsole.images.verdict import GpuTraits, Judgement, Verdict
     from gpuconsole.services.catalog import CatalogView
     from gpuconsole.services.fitting import Machine
 
-VERDICTS = {
-    Word.RUNS: ("✓", "+", "runs", "green"),
-    Word.RUNS_WITH: ("~", "~", "with limits", "yellow"),
-    Word.UNKNOWN: ("?", "?", "unknown", ""),
-    Word.WILL_NOT_RUN: ("✗", "x", "will not run", "red"),
-}
-"""Verdict → glyph, the same in ASCII, words, colour."""
 _WIDTH = 80
 _INDENT = " " * 4
 _UNSEEN = "*"
+_PATHS = {
+    GpuPath.CDI: "CDI",
+    GpuPath.HOOK: "NVIDIA's hook",
+    GpuPath.RUNTIME: "NVIDIA's runtime",
+    GpuPath.NONE: "no way",
+}
 _OF_THE_MACHINE = frozenset({"missing-driver", "missing-compute-capability", "missing-architecture"})
 """What is missing of the machine is said once, above all images."""
 _KEPT_BACK = frozenset({"no-native-fp8", "facts-unsure"})
 """Notes that are not shown with the reasons: of every older GPU, and what is shown by itself."""
-
-
-def verdict_words(word: Word, glyphs: Glyphs) -> str:
-    """``✓ runs``."""
-    glyph, ascii_glyph, words, _ = VERDICTS[word]
-    return f"{glyph if glyphs.unicode else ascii_glyph} {words}"
 
 
 def write_catalog(here: Machine, views: Sequence[CatalogView], *, everything: bool) -> None:
@@ -66,12 +61,11 @@ def _machine(here: Machine, width: int) -> Iterator[str]:
     parts = [
         f"driver {traits.driver}" if traits.driver else "driver –",
         traits.architecture or "processor –",
-        f"GPUs by {here.gpu_path.value}",
+        f"GPUs by {_PATHS[here.gpu_path]}",
     ]
     yield from _wrapped(" · ".join(parts), width, "")
-    for gpu in traits.gpus:
-        cc = f"compute capability {capability_text(gpu.capability)}" if gpu.capability else "compute capability –"
-        yield from _wrapped(gpu.label if cc in gpu.label else f"{gpu.label} · {cc}", width, "")
+    for words, label in _grouped((_gpu_words(gpu), gpu.label) for gpu in traits.gpus):
+        yield from _wrapped(label if words in label else f"{label} · {words}", width, "")
     facts: dict[str, list[str]] = {}
     for fact, why in () if here.described else here.unknown.items():
         facts.setdefault(why, []).append(fact.replace("_", " ").replace("gpu", "GPU"))
@@ -79,9 +73,25 @@ def _machine(here: Machine, width: int) -> Iterator[str]:
         yield from _wrapped(f"{', '.join(names)}: {why}", width, "")
 
 
+def _gpu_words(gpu: GpuTraits) -> str:
+    cc = capability_text(gpu.capability) if gpu.capability else "–"
+    return f"compute capability {cc}"
+
+
+def _grouped(pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """What is the same of several GPUs, with the GPUs; of GPUs with one name the numbers are enough."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for words, label in pairs:
+        number, _, name = label.partition(" (")
+        groups.setdefault((words, name), []).append(number.removeprefix("GPU "))
+    for (words, name), numbers in groups.items():
+        kind = "GPU" if len(numbers) == 1 else "GPUs"
+        yield words, f"{kind} {' '.join(numbers)}{f' ({name}' if name else ''}"
+
+
 def _image(view: CatalogView, glyphs: Glyphs, width: int) -> Iterator[str]:
     image, word = view.image, view.verdict.word
-    label = paint(f"{verdict_words(word, glyphs):14}", VERDICTS[word][3])
+    label = paint(f"{verdict_words(word, glyphs):14}", COLOURS[word])
     mark = f" {_UNSEEN}" if image.evidence is Evidence.INFERRED else ""
     torch = (image.torch or "–").partition("+")[0]
     cuda = ".".join((image.cuda or "–").split(".")[:2])
@@ -102,14 +112,14 @@ def _sentences(view: CatalogView) -> Iterator[str]:
 def explained(verdict: Verdict) -> Iterator[str]:
     """Why, in sentences: nothing where it simply runs; each kind of GPU by name where they differ."""
     if len({each.word for each in verdict.gpus}) > 1:
-        for each in verdict.gpus:
-            yield f"{each.gpu}: {_why(each)}"
+        for words, label in _grouped((_why(each), each.gpu) for each in verdict.gpus):
+            yield f"{label}: {words}"
         return
     yield from _decisive(verdict)
 
 
 def _why(judgement: Judgement) -> str:
-    words = VERDICTS[judgement.word][2]
+    words = plain_words(judgement.word)
     told = "; ".join(_decisive(judgement))
     return f"{words}: {told}" if told else words
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpuconsole.cli.context import Settings, pass_settings
-from gpuconsole.cli.glyphs import glyphs_of_stdout
+from gpuconsole.cli.glyphs import Glyphs, glyphs_of_stdout
 from gpuconsole.cli.output import Column, data, json_document, table, talk
+from gpuconsole.cli.verdicts import short_verdict
 from gpuconsole.core.text import duration
 from gpuconsole.images.reference import short_digest
 
@@ -25,6 +26,7 @@ _COLUMNS = (
     Column("TORCH"),
     Column("CUDA"),
     Column("PYTHON"),
+    Column("HERE"),
     Column("GiB", align="right"),
     Column("AGE", align="right"),
     Column("USED BY", flexible=True),
@@ -42,12 +44,15 @@ def images(settings: Settings, as_json: bool, every_tag: bool) -> None:
     """List local images, the newest first, with the versions inside and the containers made from them.
 
     Versions are read from the image's environment, its labels and, for the official PyTorch images, its tag; nothing
-    is started. A dash is "not said anywhere". --json names the source of each.
+    is started. A dash is "not said anywhere". --json names the source of each. HERE says whether the image runs with
+    this machine's driver and GPUs, as far as that can be told from outside.
     """
+    from gpuconsole.services.fitting import engine_machine
     from gpuconsole.services.images import view_images
 
     session = settings.session()
-    views = view_images(session.engine.images(), session.engine.containers())
+    here = engine_machine(session)
+    views = view_images(session.engine.images(), session.engine.containers(), here.traits)
     if as_json:
         from gpuconsole.cli.container_document import endpoint_part
 
@@ -57,14 +62,24 @@ def images(settings: Settings, as_json: bool, every_tag: bool) -> None:
         talk(f"No images at {session.endpoint.url}.")
         return
     now = time.time()
-    rows = [row for view in views for row in _rows(view, every_tag=every_tag, now=now)]
-    data(glyphs_of_stdout().text(table(_COLUMNS, rows)))
+    glyphs = glyphs_of_stdout()
+    rows = [row for view in views for row in _rows(view, glyphs, every_tag=every_tag, now=now)]
+    data(glyphs.text(table(_COLUMNS, rows)))
     for view in views:
-        for sentence in view.facts.contradictions:
+        for sentence in _talk(view):
             talk(f"{view.image.name}: {sentence}.")
 
 
-def _rows(view: ImageView, *, every_tag: bool, now: float) -> Iterator[tuple[str, ...]]:
+def _talk(view: ImageView) -> Iterator[str]:
+    """What the table has no room for: facts that disagree, and why an image will not run here."""
+    from gpuconsole.images.verdict import Word
+
+    yield from view.facts.contradictions
+    if view.verdict is not None and view.verdict.word is Word.WILL_NOT_RUN:
+        yield f"will not run here: {view.verdict.reasons[0].text}"
+
+
+def _rows(view: ImageView, glyphs: Glyphs, *, every_tag: bool, now: float) -> Iterator[tuple[str, ...]]:
     image, facts = view.image, view.facts
     names = image.tags or (image_name(view),)
     shown = names if every_tag else names[:1]
@@ -76,6 +91,7 @@ def _rows(view: ImageView, *, every_tag: bool, now: float) -> Iterator[tuple[str
             _version(facts.torch, parts=3),
             "CPU only" if facts.cpu_only else _version(facts.cuda, parts=3),
             _version(facts.python, parts=3),
+            _UNKNOWN if view.verdict is None else short_verdict(view.verdict.word, glyphs),
             _UNKNOWN if image.size_bytes is None else f"{image.size_bytes / 2**30:.1f}",
             _UNKNOWN if image.created_at is None else duration(now - image.created_at),
             ",".join(view.used_by) or _UNKNOWN,
@@ -96,6 +112,14 @@ def _version(fact: Fact | None, *, parts: int) -> str:
     return _UNKNOWN if fact is None else ".".join(fact.value.partition("+")[0].split(".")[:parts])
 
 
+def _verdict_part(view: ImageView) -> dict[str, Any]:
+    verdict = view.verdict
+    if verdict is None:
+        return {"verdict": None, "reasons": [], "needs": {}}
+    reasons = [{"id": reason.id, "text": reason.text} for reason in verdict.reasons]
+    return {"verdict": verdict.word, "reasons": reasons, "needs": verdict.needs}
+
+
 def image_document(view: ImageView) -> dict[str, Any]:
     """One image as ``images --json`` lists it."""
     from gpuconsole.services.secrets import mask_arguments, mask_value
@@ -111,6 +135,7 @@ def image_document(view: ImageView) -> dict[str, Any]:
         "architecture": image.architecture,
         "os": image.os,
         "facts": view.facts,
+        **_verdict_part(view),
         "used_by": view.used_by,
         "entrypoint": mask_arguments(image.entrypoint),
         "command": mask_arguments(image.command),

@@ -76,11 +76,15 @@ def board(name: str) -> Board | None:
     found: tuple[int, Board] | None = None
     for row in _rows():
         for match in row.match:
-            if (found is None or len(match) > found[0]) and re.search(rf"\b{re.escape(match)}\b", text):
+            if (found is None or len(match) > found[0]) and match in text and _stands_alone(match, text):
                 found = len(match), row.board
     if found is not None:
         return found[1]
     return _family(text) or _by_words(text)
+
+
+def _stands_alone(match: str, text: str) -> bool:
+    return re.search(rf"\b{re.escape(match)}\b", text) is not None
 
 
 def _family(text: str) -> Board | None:

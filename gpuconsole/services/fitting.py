@@ -64,7 +64,7 @@ def machine(session: Session, description: Description | None = None) -> Machine
     said = description or Description()
     gpus = _described(said)
     unknown: dict[str, str] = {}
-    snapshot = None if said.whole else session.gpus.snapshot(details=True)
+    snapshot = None if said.whole else session.gpus.snapshot()
     driver, cuda = said.driver, None
     if snapshot is not None:
         gpus = gpus or tuple(_of_nvml(gpu) for gpu in snapshot.gpus)
@@ -86,6 +86,24 @@ def machine(session: Session, description: Description | None = None) -> Machine
         gpu_path=path,
         described=said.whole,
         unknown=unknown,
+    )
+
+
+def engine_machine(session: Session) -> Machine:
+    """The machine whose engine this session talks to, for images that lie there.
+
+    Raises:
+        EngineUnavailable: Nothing answers there.
+    """
+    info = session.engine.info()
+    if info.local:
+        return machine(session)
+    why = "the engine is on another machine"
+    return Machine(
+        traits=HostTraits(architecture=ARCHITECTURES.get(info.architecture)),
+        gpu_path=GpuPath.HOOK,
+        described=False,
+        unknown={"driver": why, "gpus": why, "gpu_path": why},
     )
 
 
