@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from xml.sax.saxutils import escape
 
 from rich.cells import cell_len
@@ -16,6 +17,9 @@ CELL = (12.04, 23.3)
 """Width and height of a cell: the advance and line height of DejaVu Sans Mono at that size, so that blocks join."""
 _BASELINE = 18.2
 _EDGE = 14.0
+_AREAS = {sign: (1.0, (place + 1) / 8) for place, sign in enumerate("▁▂▃▄▅▆▇█")}
+_AREAS |= {sign: ((place + 1) / 8, 1.0) for place, sign in enumerate("▏▎▍▌▋▊▉")}
+"""Block signs: which share of their cell they fill, from the left and from below."""
 _FAMILY = "'DejaVu Sans Mono', Menlo, Consolas, 'Liberation Mono', monospace"
 
 
@@ -52,7 +56,7 @@ def picture(lines: Sequence[Sequence[Segment]], size: tuple[int, int], *, fill: 
     for row, segments in enumerate(lines):
         runs = list(_runs(segments, fill, back))
         parts += [_rectangle(run, row) for run in runs if run.back != back]
-        parts += [_text(run, row) for run in runs if run.text.strip()]
+        parts += [drawn for run in runs for drawn in _drawn(run, row)]
     return "\n".join([*parts, "</g>", "</svg>", ""])
 
 
@@ -109,15 +113,38 @@ def _rectangle(run: _Run, row: int) -> str:
     )
 
 
-def _text(run: _Run, row: int) -> str:
-    """Its words, each at the place of its cells: where the font is another one, only the words' ends are off."""
+def _drawn(run: _Run, row: int) -> Iterator[str]:
+    """Its blocks as areas, since a font's would leave seams between rows, and the words between them as text."""
+    column = run.column
+    for blocks, characters in groupby(run.text, key=lambda character: character in _AREAS):
+        part = "".join(characters)
+        if blocks:
+            yield _areas(part, column, row, run.fill)
+        elif part.strip():
+            yield _text(part, column, row, run)
+        column += cell_len(part)
+
+
+def _areas(part: str, column: int, row: int, fill: str) -> str:
+    path = ""
+    for (across, up), alike in groupby(part, key=_AREAS.__getitem__):
+        count = len(list(alike))
+        step = count if across == 1 else 1
+        for first in range(0, count, step):
+            x, bottom = (column + first) * CELL[0], (row + 1) * CELL[1]
+            width = step * CELL[0] if across == 1 else across * CELL[0]
+            path += f"M{x:g} {bottom - up * CELL[1]:g}H{x + width:g}V{bottom:g}H{x:g}Z"
+        column += count
+    return f'<path fill="{fill}" stroke="{fill}" stroke-width="0.2" d="{path}"/>'
+
+
+def _text(part: str, column: int, row: int, run: _Run) -> str:
+    """Words, at the place of their cells: where the font is another one, only their ends are off."""
     weight = f' font-weight="{run.weight}"' if run.weight else ""
-    y = f"{row * CELL[1] + _BASELINE:g}"
-    stripped = run.text.rstrip()
-    start = run.column + cell_len(stripped) - cell_len(stripped.lstrip())
-    stripped = stripped.lstrip()
-    length = cell_len(stripped) * CELL[0]
+    words = part.rstrip()
+    start = column + cell_len(words) - cell_len(words.lstrip())
+    words = words.lstrip()
     return (
-        f'<text x="{start * CELL[0]:g}" y="{y}" textLength="{length:g}" fill="{run.fill}"{weight} '
-        f'xml:space="preserve">{escape(stripped)}</text>'
+        f'<text x="{start * CELL[0]:g}" y="{row * CELL[1] + _BASELINE:g}" textLength="{cell_len(words) * CELL[0]:g}" '
+        f'fill="{run.fill}"{weight} xml:space="preserve">{escape(words)}</text>'
     )
