@@ -138,7 +138,7 @@ class LogView(ScrollView, can_focus=True, inherit_bindings=False):
     def _move_to(self, row: float) -> None:
         self._ours = True
         self.scroll_to(y=max(0, row), animate=False, force=True)
-        self._ours = False
+        self._ours, self.vertical_scrollbar.position = False, self.scroll_y  # also of a bar that comes only now
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """Who scrolls up stops the following; who comes to the end goes on with it."""
