@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 
 import click
 
 from gpuconsole.cli.context import Settings, pass_settings
 from gpuconsole.cli.names import container_arguments
+from gpuconsole.cli.others import ask_for_others, others_option, yes_option
 from gpuconsole.cli.output import confirm, data, failure, talk
-from gpuconsole.core.errors import Conflict, ConsoleError, Refused
+from gpuconsole.core.errors import Conflict, ConsoleError
 from gpuconsole.engine.model import Container, ContainerState
 from gpuconsole.services.naming import find
-from gpuconsole.services.ownership import someone_elses
 
-_yes = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
-_others = click.option("--others", is_flag=True, help="With --yes: also containers of other users.")
 _grace = click.option(
     "-t", "--grace", type=click.IntRange(0, 3600), default=10, show_default=True, metavar="SECONDS",
     help="Time between SIGTERM and SIGKILL.",
@@ -49,36 +46,16 @@ def _each(settings: Settings, names: Sequence[str], act: Callable[[Container], s
     return worst
 
 
-def _ask_for_others(settings: Settings, container: Container, verb: str, *, yes: bool, others: bool) -> bool:
-    """Ask harder when the container is someone else's; say whether it is.
-
-    Raises:
-        Refused: It is not to be done.
-    """
-    owner = someone_elses(container, local=settings.session().endpoint.local)
-    if owner is None:
-        return False
-    if yes and others:
-        return True
-    if yes or not sys.stdin.isatty():
-        raise Refused(
-            f"Container {container.name} belongs to {owner}.",
-            hint=f"Pass --yes --others to {verb} it nevertheless.",
-        )
-    typed = click.prompt(
-        f"Container {container.name} belongs to {owner}. Type its name to {verb} it", default="", show_default=False,
-        err=True,
-    )  # fmt: skip
-    if typed.strip() != container.name:
-        raise Refused("Nothing was done.", hint=f"Type {container.name} to go on.")
-    return True
-
-
 @click.command(epilog="\b\nExamples:\n  gpuconsole start train\n  gpuconsole start train-a train-b")
 @container_arguments
+@yes_option
+@others_option
 @pass_settings
-def start(settings: Settings, names: tuple[str, ...]) -> int:
-    """Start stopped containers."""
+def start(settings: Settings, names: tuple[str, ...], yes: bool, others: bool) -> int:
+    """Start stopped containers.
+
+    Starting a container of another user asks for its name first.
+    """
     settings.may_change("start a container")
     engine = settings.session().engine
 
@@ -90,6 +67,7 @@ def start(settings: Settings, names: tuple[str, ...]) -> int:
             )
         if container.state is ContainerState.RUNNING:
             return "already running"
+        ask_for_others(settings, container, "start", yes=yes, others=others)
         engine.start(container.id)
         return None
 
@@ -101,8 +79,8 @@ def start(settings: Settings, names: tuple[str, ...]) -> int:
 )
 @container_arguments
 @_grace
-@_yes
-@_others
+@yes_option
+@others_option
 @pass_settings
 def stop(settings: Settings, names: tuple[str, ...], grace: int, yes: bool, others: bool) -> int:
     """Stop containers: SIGTERM, then SIGKILL when the grace time is over.
@@ -115,7 +93,7 @@ def stop(settings: Settings, names: tuple[str, ...], grace: int, yes: bool, othe
     def act(container: Container) -> str | None:
         if not container.running and container.state is not ContainerState.RESTARTING:
             return "already stopped"
-        _ask_for_others(settings, container, "stop", yes=yes, others=others)
+        ask_for_others(settings, container, "stop", yes=yes, others=others)
         engine.stop(container.id, grace_s=grace)
         return None
 
@@ -125,17 +103,19 @@ def stop(settings: Settings, names: tuple[str, ...], grace: int, yes: bool, othe
 @click.command(epilog="\b\nExamples:\n  gpuconsole restart jupyter\n  gpuconsole restart -t 60 train")
 @container_arguments
 @_grace
-@_yes
-@_others
+@yes_option
+@others_option
 @pass_settings
 def restart(settings: Settings, names: tuple[str, ...], grace: int, yes: bool, others: bool) -> int:
-    """Stop and start containers; one that is stopped is started."""
+    """Stop and start containers; one that is stopped is started.
+
+    Restarting a container of another user asks for its name first.
+    """
     settings.may_change("restart a container")
     engine = settings.session().engine
 
     def act(container: Container) -> str | None:
-        if container.running:
-            _ask_for_others(settings, container, "restart", yes=yes, others=others)
+        ask_for_others(settings, container, "restart", yes=yes, others=others)
         if container.state is ContainerState.PAUSED:
             engine.unpause(container.id)
         engine.restart(container.id, grace_s=grace)
@@ -147,13 +127,14 @@ def restart(settings: Settings, names: tuple[str, ...], grace: int, yes: bool, o
 @click.command(epilog="\b\nExamples:\n  gpuconsole pause train\n  gpuconsole pause --resume train")
 @container_arguments
 @click.option("--resume", is_flag=True, help="Let paused containers go on.")
-@_yes
-@_others
+@yes_option
+@others_option
 @pass_settings
 def pause(settings: Settings, names: tuple[str, ...], resume: bool, yes: bool, others: bool) -> int:
     """Freeze containers, or let them go on with --resume.
 
-    A paused container computes nothing but keeps its memory, its GPU memory too.
+    A paused container computes nothing but keeps its memory, its GPU memory too. One of another user asks for its
+    name first.
     """
     settings.may_change("pause a container")
     engine = settings.session().engine
@@ -166,7 +147,7 @@ def pause(settings: Settings, names: tuple[str, ...], resume: bool, yes: bool, o
             )
         if (container.state is ContainerState.PAUSED) is not resume:
             return "is not paused" if resume else "already paused"
-        _ask_for_others(settings, container, "resume" if resume else "pause", yes=yes, others=others)
+        ask_for_others(settings, container, "resume" if resume else "pause", yes=yes, others=others)
         (engine.unpause if resume else engine.pause)(container.id)
         return None if resume or not container.gpu_claims else "paused; its GPU memory stays held"
 
@@ -187,8 +168,8 @@ def _need_force(container: Container) -> None:
 @container_arguments
 @click.option("-f", "--force", is_flag=True, help="Kill it first when it runs.")
 @click.option("-v", "--volumes", is_flag=True, help="Also remove its anonymous volumes.")
-@_yes
-@_others
+@yes_option
+@others_option
 @pass_settings
 def rm(settings: Settings, names: tuple[str, ...], force: bool, volumes: bool, yes: bool, others: bool) -> int:
     """Remove containers and what was written inside them; mounted folders and named volumes stay.
@@ -202,7 +183,7 @@ def rm(settings: Settings, names: tuple[str, ...], force: bool, volumes: bool, y
         alive = container.running or container.state is ContainerState.RESTARTING
         if alive and not force:
             _need_force(container)
-        if not _ask_for_others(settings, container, "remove", yes=yes, others=others):
+        if not ask_for_others(settings, container, "remove", yes=yes, others=others):
             doing = "Kill and remove" if alive else "Remove"
             confirm(f"{doing} container {container.name} ({container.image})?", assume_yes=yes)
         engine.remove(container.id, force=force, volumes=volumes)

@@ -8,11 +8,13 @@ import click
 
 from gpuconsole.cli.context import Settings, pass_settings
 from gpuconsole.cli.names import complete_container
+from gpuconsole.cli.others import ask_for_others, others_option, yes_option
 from gpuconsole.cli.seconds import Seconds
 from gpuconsole.core.errors import ExitCode
 
 if TYPE_CHECKING:
     from gpuconsole.cli.check_talk import CheckTalk
+    from gpuconsole.engine.model import Container
     from gpuconsole.launch.spec import LaunchSpec
     from gpuconsole.probes.records import CheckReport
     from gpuconsole.services.cancelling import Cancellation
@@ -27,7 +29,7 @@ Examples:
 \b
 It imports torch, starts CUDA, compares results with float64 on the CPU, passes a tensor
 through /dev/shm and saves a file, as the container's own user. It changes no setting, and
-leaves nothing behind, also on ctrl+c. --image uses a fresh container and removes it.
+leaves nothing behind, also on ctrl+c or when killed. --image uses a fresh container and removes it.
 
 \b
 Exit codes: 0 no check failed; 1 one failed; 10 the time of --timeout was over before the end."""
@@ -40,6 +42,8 @@ Exit codes: 0 no check failed; 1 one failed; 10 the time of --timeout was over b
 @click.option("--gpus", metavar="GPUS", help="With --image: N, device=0,2, all, auto or none.")
 @click.option("--timeout", metavar="SECONDS", type=Seconds(1, 86400), help="For all checks; 120 by default.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
+@yes_option
+@others_option
 @pass_settings
 def check(
     settings: Settings,
@@ -51,8 +55,13 @@ def check(
     gpus: str | None,
     timeout: float | None,
     as_json: bool,
+    yes: bool,
+    others: bool,
 ) -> int:
-    """Check whether NAME is fit for training, and name the one thing that is wrong."""
+    """Check whether NAME is fit for training, and name the one thing that is wrong.
+
+    It runs a program inside, so that a container of another user asks for its name first.
+    """
     if sum((name is not None, image is not None, local)) != 1:
         raise click.UsageError("Give the name of a container, or --image REF, or --local: one of them.")
     if gpus is not None and image is None:
@@ -66,9 +75,10 @@ def check(
 
     session, told = settings.session(), CheckTalk()
     spec = None if image is None else _spec(session, image, gpus)
+    container = None if name is None else _container(settings, name, yes=yes, others=others)
 
     def work(cancel: Cancellation) -> CheckReport:
-        return _check(session, told, name=name, spec=spec, cancel=cancel, deadline_s=timeout or DEADLINE_S)
+        return _check(session, told, container=container, spec=spec, cancel=cancel, deadline_s=timeout or DEADLINE_S)
 
     try:
         report = run_interruptible(
@@ -84,6 +94,16 @@ def check(
     return ExitCode.FAILED if report.failed else ExitCode.OK
 
 
+def _container(settings: Settings, name: str, *, yes: bool, others: bool) -> Container:
+    """The container to check, which runs, and which its owner or whoever typed its name wants checked."""
+    from gpuconsole.services.naming import find, need_running
+
+    container = find(settings.session().engine, name)
+    need_running(container, "a check")
+    ask_for_others(settings, container, "check", yes=yes, others=others)
+    return container
+
+
 def _spec(session: Session, image: str, gpus: str | None) -> LaunchSpec:
     from gpuconsole.launch.fields import Surroundings
     from gpuconsole.launch.options import LaunchOptions, read_options
@@ -97,7 +117,7 @@ def _check(
     session: Session,
     told: CheckTalk,
     *,
-    name: str | None,
+    container: Container | None,
     spec: LaunchSpec | None,
     cancel: Cancellation,
     deadline_s: float,
@@ -106,6 +126,6 @@ def _check(
 
     if spec is not None:
         return checking.check_image(session, spec, told.record, on_step=told.step, cancel=cancel, deadline_s=deadline_s)
-    if name is not None:
-        return checking.check_container(session, name, told.record, cancel=cancel, deadline_s=deadline_s)
+    if container is not None:
+        return checking.check_container(session, container, told.record, cancel=cancel, deadline_s=deadline_s)
     return checking.check_local(session, told.record, cancel=cancel, deadline_s=deadline_s)

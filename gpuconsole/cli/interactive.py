@@ -10,6 +10,7 @@ import click
 
 from gpuconsole.cli.context import Settings, pass_settings
 from gpuconsole.cli.names import container_argument
+from gpuconsole.cli.others import ask_for_others, others_option, tell_owner, yes_option
 from gpuconsole.cli.output import failure, talk
 from gpuconsole.core.errors import ConsoleError, EngineUnavailable, NotFound, TimedOut
 from gpuconsole.core.text import plain_line
@@ -50,7 +51,8 @@ def shell(
     """Open a shell in a running container: bash where the image has it, else sh.
 
     Inside tmux it opens in a window of its own, named after the container; asked for again, that window is shown.
-    The exit code is the shell's. Without a terminal, standard input is given to the shell as a script.
+    The exit code is the shell's. Without a terminal, standard input is given to the shell as a script. Whose container
+    it is, is said when it is someone else's.
     """
     keys = detachkeys.key_bytes(detach_keys)
     settings.may_change("open a shell in a container")
@@ -61,6 +63,7 @@ def shell(
         return 0
     terminal = _is_terminal()
     with _Held(enabled=hold) as held:
+        tell_owner(settings, container)
         process = _started(settings, container, user=user, workdir=workdir, keys=detach_keys, terminal=terminal)
         if terminal:
             talk(f"Shell in {container.name}; {detachkeys.described(detach_keys)} leaves it running.")
@@ -150,20 +153,28 @@ def _left(outcome: Outcome, what: str) -> int:
 @_here
 @_keys
 @_hold
+@yes_option
+@others_option
 @pass_settings
-def attach(settings: Settings, name: str, here: bool, detach_keys: str, hold: bool) -> int:
+def attach(settings: Settings, name: str, here: bool, detach_keys: str, hold: bool, yes: bool, others: bool) -> int:
     """Join the main process of a running container: what it writes from now on, and its terminal.
 
     In a container with a terminal, keys go to the program inside, ctrl+c too; the detach keys leave it. In one
     without, ctrl+c only leaves: the container goes on either way. The exit code is the container's when it ends.
+    Where what is typed goes to someone else's program, it asks for the container's name first.
     """
     keys = detachkeys.key_bytes(detach_keys)
     settings.may_change("join a container's terminal")
     container = find(settings.session().engine, name)
     need_running(container, "joining it")
-    if not here and _opened_window(settings, container, "attach", ["--detach-keys", detach_keys]):
+    options = ["--detach-keys", detach_keys, *(("--yes", "--others") if yes and others else ())]
+    if not here and _opened_window(settings, container, "attach", options):
         return 0
     with _Held(enabled=hold) as held:
+        if container.tty or container.open_stdin:
+            ask_for_others(settings, container, "join", yes=yes, others=others)
+        else:
+            tell_owner(settings, container)
         outcome, code = _attached(settings, container, keys=keys, written=detach_keys)
         if outcome is not Outcome.ENDED:
             held.release()

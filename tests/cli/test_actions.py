@@ -127,28 +127,67 @@ def test_anonymous_volumes_go_when_asked_for(engine: Engine) -> None:
     assert engine.docker("volume", "ls", "-q").stdout.split() == ["kept"]
 
 
-@pytest.mark.parametrize("verb", ["stop", "restart", "pause"])
-def test_what_is_someone_elses_asks_harder(
-    verb: str, engine_modern: Engine, open_terminal: Callable[..., Terminal]
-) -> None:
-    start(engine_modern, "theirs", *THEIRS)
-    started = engine_modern.docker("inspect", "-f", "{{.State.StartedAt}}", "theirs").stdout
+CHANGES = {
+    "start": "exited", "stop": "running", "restart": "running", "restart-stopped": "exited", "pause": "running",
+    "resume": "paused", "rm": "exited", "check": "running",
+}  # fmt: skip
+"""What changes a container, or runs something in it, and how the container is before."""
+
+
+def theirs(engine: Engine, before: str) -> None:
+    """Make a container of another user, in the state ``before``."""
+    start(engine, "theirs", *THEIRS)
+    if before == "exited":
+        engine.docker("kill", "theirs")
+    elif before == "paused":
+        engine.docker("pause", "theirs")
+
+
+def words_of(change: str, *options: str) -> list[str]:
+    """The command line for a change."""
+    verb = {"restart-stopped": "restart", "resume": "pause"}.get(change, change)
+    more = {"resume": ["--resume"], "stop": ["-t", "0"], "restart": ["-t", "0"], "restart-stopped": ["-t", "0"]}
+    return [verb, *more.get(change, []), *options, "theirs"]
+
+
+def signs_of_life(engine: Engine) -> str:
+    return engine.docker("inspect", "-f", "{{.State.Status}} {{.State.StartedAt}}", "theirs").stdout
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_is_someone_elses_is_left_alone_where_nobody_is_asked(change: str, engine_modern: Engine) -> None:
+    theirs(engine_modern, CHANGES[change])
+    before = signs_of_life(engine_modern)
     for options in ([], ["--yes"]):
-        done = gpuconsole(engine_modern, verb, *options, "theirs")
-        assert done.code == 7
+        done = gpuconsole(engine_modern, *words_of(change, *options))
+        assert done.code == 7, done.talk
         assert "belongs to mei" in done.talk
         assert "--yes --others" in done.talk
-    terminal = open_terminal(engine_modern, verb, "theirs")
-    terminal.wait_for(f"Type its name to {verb} it")
+    assert signs_of_life(engine_modern) == before
+    done = gpuconsole(engine_modern, *words_of(change, "--yes", "--others"))
+    assert "belongs to" not in done.talk
+    assert done.code == (1 if change == "check" else 0), done.talk  # there is no Python in it, says the check
+    if change == "rm":
+        assert state(engine_modern, "theirs") == ""
+    elif change != "check":
+        assert signs_of_life(engine_modern) != before
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_is_someone_elses_asks_for_its_name(
+    change: str, engine_modern: Engine, open_terminal: Callable[..., Terminal]
+) -> None:
+    theirs(engine_modern, CHANGES[change])
+    before = signs_of_life(engine_modern)
+    terminal = open_terminal(engine_modern, *words_of(change))
+    terminal.wait_for("belongs to mei. Type its name to")
     terminal.send("y\r")
     assert terminal.wait() == 7
-    assert state(engine_modern, "theirs") == "running"
-    assert engine_modern.docker("inspect", "-f", "{{.State.StartedAt}}", "theirs").stdout == started
-    grace = [] if verb == "pause" else ["-t", "0"]
-    terminal = open_terminal(engine_modern, verb, *grace, "theirs")
-    terminal.wait_for(f"Type its name to {verb} it")
+    assert signs_of_life(engine_modern) == before
+    terminal = open_terminal(engine_modern, *words_of(change))
+    terminal.wait_for("Type its name to")
     terminal.send("theirs\r")
-    assert terminal.wait() == 0
+    assert terminal.wait() == (1 if change == "check" else 0)
 
 
 def test_removing_what_is_someone_elses_needs_both_options(engine_modern: Engine) -> None:
@@ -170,7 +209,7 @@ def test_behind_sudo_the_caller_is_who_called_it(engine_modern: Engine) -> None:
     assert gpuconsole(engine_modern, "stop", "-t", "0", "box", SUDO_USER="mei").code == 0
 
 
-@pytest.mark.parametrize("verb", ["start", "stop", "restart", "pause", "rm", "shell", "attach"])
+@pytest.mark.parametrize("verb", ["start", "stop", "restart", "pause", "rm", "shell", "attach", "check"])
 def test_readonly_refuses_what_changes_something(verb: str, engine_modern: Engine) -> None:
     start(engine_modern, "box")
     done = gpuconsole(engine_modern, "--readonly", verb, "box")

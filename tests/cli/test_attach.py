@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.cli.engines import start, state
+from tests.cli.engines import gpuconsole, start, state
 from tests.rig.engines import Engine
 from tests.rig.terminal import Terminal
 
@@ -85,3 +85,47 @@ def test_what_a_container_without_a_terminal_writes_is_harmless(
     assert terminal.wait() == 0
     assert "pwned" not in terminal.text
     assert "\x1b[2J" not in terminal.text
+
+
+def leave(terminal: Terminal) -> None:
+    """Leave a shell, once it has the keys: before, the terminal itself would take some of those that leave."""
+    terminal.send("echo sum-$((20+3))\r")
+    terminal.wait_for("sum-23")
+    terminal.send(LEAVE)
+
+
+def test_the_terminal_of_someone_else_asks_for_the_name(
+    engine_modern: Engine, open_terminal: Callable[..., Terminal]
+) -> None:
+    start(engine_modern, "theirs", "-it", "--label", "gpuconsole.user=mei", command=("sh",))
+    assert gpuconsole(engine_modern, "attach", "theirs").code == 7
+    terminal = open_terminal(engine_modern, "attach", "theirs")
+    terminal.wait_for("Container theirs belongs to mei. Type its name to join it")
+    terminal.send("\x03")
+    assert terminal.wait() == 130
+    assert state(engine_modern, "theirs") == "running"
+    terminal = open_terminal(engine_modern, "attach", "theirs")
+    terminal.wait_for("Type its name to join it")
+    terminal.send("theirs\r")
+    leave(terminal)
+    assert terminal.wait() == 0
+    terminal = open_terminal(engine_modern, "attach", "--yes", "--others", "theirs")
+    leave(terminal)
+    assert terminal.wait() == 0
+
+
+@pytest.mark.parametrize("verb", ["attach", "shell"])
+def test_where_nothing_is_changed_it_is_only_said_whose_it_is(
+    verb: str, engine_modern: Engine, open_terminal: Callable[..., Terminal]
+) -> None:
+    start(engine_modern, "theirs", "--label", "gpuconsole.user=mei", command=COUNTING)
+    start(engine_modern, "mine", "--label", "gpuconsole.user=root", command=COUNTING)
+    for name in ("theirs", "mine"):
+        terminal = open_terminal(engine_modern, verb, name)
+        if verb == "attach":
+            terminal.wait_for("tick-")
+            terminal.send("\x03")
+        else:
+            leave(terminal)
+        assert ("belongs to mei" in terminal.text) is (name == "theirs")
+        assert terminal.wait() == 0
