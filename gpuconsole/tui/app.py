@@ -18,6 +18,7 @@ from gpuconsole.core.paths import styles_dir
 from gpuconsole.services import tmux
 from gpuconsole.services.ringing import Ringing
 from gpuconsole.tui import actions, messages, theme
+from gpuconsole.tui.asciifilter import AsciiFilter
 from gpuconsole.tui.bridge import Bridge
 from gpuconsole.tui.failures import tell_failure, tell_worker_error
 from gpuconsole.tui.history import GpuHistory
@@ -81,6 +82,8 @@ class ConsoleApp(App[None]):
         self.config = config = config or Config()
         self.keys = Keymap.written(config.keys)
         self.glyphs = theme.glyphs(ascii_only=config.ascii)
+        if self.glyphs is theme.ASCII:
+            self._filters.append(AsciiFilter())
         self.history = GpuHistory()
         self.ringing = Ringing()
         for each in theme.THEMES:

@@ -21,7 +21,7 @@ COLUMNS = (
     Column("cpu", "CPU", 6, align="right", rank=2),
     Column("ram", "RAM", 7, align="right", rank=3),
     Column("state", "STATE", 11, grow=1),
-    Column("check", "CHECK", 6, rank=5),
+    Column("check", "CHECK", 8, rank=5),
     Column("user", "USER", 7, rank=1),
 )
 _STATE_TONES: dict[ContainerState, Tone] = {

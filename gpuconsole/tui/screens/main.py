@@ -120,7 +120,7 @@ class MainScreen(Doing, Screen[None]):
                                                       width=width, now=now, pace_s=app.pace_s,
                                                       readonly=app.readonly)])  # fmt: skip
         gpu_notice = notice.of_gpus(app.host_view, now=now, width=width)
-        self.query_one(GpuStrip).display = not (app.host_view is not None and app.host_view.snapshot.problem)
+        self.query_one(GpuStrip).set_class(bool(app.host_view and app.host_view.snapshot.problem), "-hidden")
         self._show_notice("#gpu-notice", gpu_notice)
         counts = {name: listing.count() for name, listing in self.lists.items()}
         self.query_one("#tabs", Lines).show([top.tabs(counts, self.tab, words=self.words, mine=self.mine, width=width)])
@@ -146,7 +146,7 @@ class MainScreen(Doing, Screen[None]):
 
     def _show_notice(self, where: str, lines: notice.Notice) -> None:
         panel = self.query_one(where, Lines)
-        panel.display = bool(lines)
+        panel.set_class(not lines, "-hidden")
         panel.show(lines)
 
     def on_resize(self, event: events.Resize) -> None:

@@ -178,7 +178,7 @@ class GpuStrip(Lines, can_focus=True):
             Cell(fitted(power, 12 if limit else 7, "right")),
         ]
         if holders:
-            words = present.problem_words(view) or present.holders_cell(view).text
+            words = " · ".join(filter(None, (present.holders_cell(view).text, present.problem_words(view))))
             line.append(Cell(" " + fitted(words, holders), "dim"))
         return self._marked(view, tuple(line))
 
