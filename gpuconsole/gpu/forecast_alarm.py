@@ -51,21 +51,24 @@ class Alarm:
         rates = {name: trend.rate_bytes_s for name, trend in trends.items()}
         whole = sum(rates.values()) or 1.0
         culprits = [name for name in sorted(rates, key=lambda name: -rates[name]) if rates[name] >= _CULPRIT * whole]
-        seen = sum(rates[name] * trend.lasted_s for name, trend in trends.items()) / whole
+        seen = sum(rates[name] * trend.seen_s for name, trend in trends.items()) / whole
         eta = full_in(list(trends.values()), room)
-        if eta is None or eta > self._settings.watch * seen:
+        straight = full_in(list(trends.values()), room, straight=True)
+        if self.standing is not None and straight is not None and straight <= self._settings.clear * seen:
+            eta = straight if eta is None else min(eta, self._settings.watch * seen)  # one late step ends no alarm
+        elif eta is None or eta > self._settings.watch * seen:
             self._withdraw()
             return Outlook(eta_s=eta, culprits=tuple(culprits))
-        self._set(trends, room, eta, seen)
+        self._set(trends, eta, straight, seen)
         return Outlook(self.standing or MemoryState.WATCH, eta, tuple(culprits))
 
-    def _set(self, trends: Mapping[str, Trend], room: float, eta: float, seen: float) -> None:
+    def _set(self, trends: Mapping[str, Trend], eta: float, straight: float | None, seen: float) -> None:
         settings = self._settings
         if self.standing is None:
-            if not self._is_risk(trends, room, eta, seen):
+            if not self._is_risk(trends, eta, straight, seen):
                 return
             self.standing = MemoryState.RISK
-        elif eta > settings.clear * seen:
+        elif min(eta, straight if straight is not None else eta) > settings.clear * seen:
             self._withdraw()
             return
         soonest = min(trend.interval_s for trend in trends.values())
@@ -75,10 +78,11 @@ class Alarm:
         elif eta > 2 * settings.critical * seen and eta > 2 * soonest:
             self.standing = MemoryState.RISK
 
-    def _is_risk(self, trends: Mapping[str, Trend], room: float, eta: float, seen: float) -> bool:
+    def _is_risk(self, trends: Mapping[str, Trend], eta: float, straight: float | None, seen: float) -> bool:
         settings = self._settings
+        if all(trend.overdue for trend in trends.values()):
+            return False
         wary = settings.wary**self._withdrawn * seen
-        straight = full_in(list(trends.values()), room, straight=True)
         if straight is not None and eta > 1.3 * straight:
             return eta <= settings.risk_slowing * wary
         if straight is not None and straight <= settings.risk * wary:

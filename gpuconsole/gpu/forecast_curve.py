@@ -171,6 +171,20 @@ class Curve:
         if index < base:
             self.base = base - 1
 
+    def tail(self) -> float:
+        """Bytes by which loading died away before the base: rises far smaller than its largest, yet no growth.
+
+        Growth that is small beside it is the rest of it, as while an allocator finds its working set.
+        """
+        if self.base is None:
+            return 0.0
+        rises = [b.level - a.level for a, b in pairwise(self.points[: self.base + 1])]
+        end = self.points[self.base].level
+        for index, rise in enumerate(rises):
+            if all(later <= rise / 3 for later in rises[index + 1 :]):
+                return end - self.points[index + 1].level
+        return 0.0
+
     def peak_level(self) -> float:
         """Where it is expected to return to; while it climbs above all before, where it is."""
         return self.high
@@ -186,7 +200,8 @@ class Curve:
 def loading_end(points: Sequence[Point], settings: Settings, *, born: bool) -> int | None:
     """Index of the point at which loading ended, None while all growth may still be loading.
 
-    What comes after must be far slower than the fastest stretch that brought at least half of the memory there was.
+    What comes after must be far slower than the fastest stretch that brought at least half of the memory there was;
+    after a rest twice as long as those between later steps, half as much slower will do.
     """
     best, found = settings.settled, None
     for index in range(0 if not born else 1, len(points) - settings.steps):
@@ -194,20 +209,25 @@ def loading_end(points: Sequence[Point], settings: Settings, *, born: bool) -> i
         lasted = points[-1].t - points[index].t
         gap = median((b.t - a.t) / b.steps for a, b in pairwise(points[index:]))
         pace = _pace_before(points[: index + 1], gap, born=born)
-        if lasted > 0 and pace > 0 and after / lasted / pace < best:
-            best, found = after / lasted / pace, index
+        if lasted > 0 and pace > 0:
+            rest = (points[index + 1].t - points[index].t) / gap
+            slowness = after / lasted / pace / min(max(rest, 1.0), 2.0)
+            if slowness < best:
+                best, found = slowness, index
     return found
 
 
 def _pace_before(points: Sequence[Point], gap: float, *, born: bool) -> float:
     """Bytes a second of the fastest stretch that ends at the last point and brought half of it.
 
-    ``gap`` is added to each stretch: a step may have been as long under way as the later ones.
+    Half of ``gap``, the time between later steps, is added to each stretch: its first step was under way for some time.
     """
     end = points[-1]
     if len(points) == 1:  # seen from its middle: what there was counts as loaded in a dozen of the later steps' time
         return 0.0 if born else end.level / (12 * gap)
     least = (end.level - points[0].level) / 2
     return max(
-        (end.level - point.level) / (end.t - point.t + gap) for point in points[:-1] if end.level - point.level >= least
+        (end.level - point.level) / (end.t - point.t + gap / 2)
+        for point in points[:-1]
+        if end.level - point.level >= least
     )

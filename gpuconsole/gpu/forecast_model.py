@@ -108,9 +108,9 @@ class Settings:
     """Of the growth: more than this in one step is a jump, no trend."""
     watch: float = 2.0
     """Of the growth time seen: full within it is worth watching."""
-    risk: float = 0.62
+    risk: float = 0.68
     """Of the growth time seen: full within it is a risk, for steady growth."""
-    risk_speeding: float = 0.42
+    risk_speeding: float = 0.46
     """The same where only the speeding-up makes it so near."""
     risk_slowing: float = 0.35
     """The same for growth that slows down."""
@@ -148,10 +148,16 @@ class Trend:
     """Usual time between steps."""
     since_s: float
     """Since the last step."""
+    seen_s: float
+    """Growth time seen so far, with what went before at another pace."""
+    overdue: bool = False
+    """The next step should have come by now."""
     bend: float = 0.0
     """By how much the steps grow from one to the next, as a logarithm; 0 is steady, negative slows down."""
     steady_step_bytes: float = 0.0
     """The mean step: what a steady growth would go on with."""
+    drift_s: float = 0.0
+    """By how much the time between steps grows each time."""
     cyclic: bool = False
     """It is peaks that grow."""
 

@@ -9,15 +9,21 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from statistics import median
 
 from gpuconsole.gpu.forecast_curve import Curve, Point
 from gpuconsole.gpu.forecast_model import Settings, Trend
 
-_STRAIGHT = 0.03
-"""Root mean square distance from a straight line, in parts of the growth, below which growth is steady."""
+_STRAIGHT, _PER_STEP, _PER_SAMPLE = 0.03, 0.04, 0.2
+"""Root mean square distance from a straight line, in parts of the growth, below which growth is steady: as such, more
+with few steps, and more where samples are far between, since a step is seen up to one sample late."""
 _BENDS = [value / 4 for value in range(-20, 21) if value]
+_TAIL = 0.3
+"""Of what loading died away by: growth must be more."""
+_REST = 0.3
+"""Of the growth time: a rest before growth counts so much at most."""
 _FAR = 4000
 """Steps looked ahead."""
 
@@ -34,7 +40,7 @@ class TrendReader:
         self._curve = curve
         self._settings = settings
         self._known: tuple[int, int | None, Point] | None = None
-        self._segment: tuple[list[Point], float] = [], 0.0
+        self._segment: tuple[list[Point], float, float] = [], 0.0, 0.0
 
     def trend(self, now: float) -> Trend | None:
         """The growth that goes on at ``now``; None when there is none, or too little to tell."""
@@ -46,9 +52,14 @@ class TrendReader:
             return _of_peaks(curve, points, now, settings)
         known = len(points), curve.base, points[-1]
         if known != self._known:
-            self._known, self._segment = known, _stretch(points, settings)
-        segment, bend = self._segment
-        return _stated(segment, bend, now, _pause(segment), curve.sampling_s, settings)
+            self._known, self._segment = known, _stretch(points, curve.sampling_s, settings)
+        segment, bend, start = self._segment
+        trend = _stated(segment, bend, now, _pause(segment), curve.sampling_s, settings)
+        if trend is None or trend.gained_bytes < _TAIL * curve.tail():
+            return None
+        rest = segment[0].t - points[0].t if start == segment[0].t else 0.0
+        seen = now - start
+        return replace(trend, seen_s=seen + min(rest, _REST * seen))
 
     def loading(self, now: float) -> bool:
         """Memory grows, and it may be loading."""
@@ -75,11 +86,20 @@ def _of_peaks(curve: Curve, points: Sequence[Point], now: float, settings: Setti
         lasted_s=now - start.t,
         steps=rounds,
         step_bytes=gained / rounds,
-        interval_s=(peaks[-1].t - start.t) / rounds,
+        interval_s=between[-1] + _drift(between) if _drift(between) else (peaks[-1].t - start.t) / rounds,
+        seen_s=now - start.t,
         since_s=now - peaks[-1].t,
+        drift_s=_drift(between),
         steady_step_bytes=gained / rounds,
         cyclic=True,
     )
+
+
+def _drift(between: Sequence[float]) -> float:
+    """By how many seconds each round is longer than the one before; 0 where there is no telling."""
+    if len(between) < 3 or concordance(between) < 0.9:
+        return 0.0
+    return (between[-1] - between[0]) / (len(between) - 1)
 
 
 def concordance(levels: Sequence[float]) -> float:
@@ -106,20 +126,23 @@ def _timed(points: Sequence[Point]) -> list[Point]:
     return [points[0]._replace(t=start), *points[1:]]
 
 
-def _stretch(points: Sequence[Point], settings: Settings) -> tuple[list[Point], float]:
-    """The stretch of growth that tells of the future, and how much it bends over its length (0: steady)."""
+def _stretch(points: Sequence[Point], sampling_s: float, settings: Settings) -> tuple[list[Point], float, float]:
+    """The stretch of growth that tells of the future, how much it bends over its length (0: steady), and since when
+    growth has been seen.
+    """
     whole = _timed(points)
     straight = _off_line(whole)
-    if straight <= _STRAIGHT:
-        return whole, 0.0
+    span = max(whole[-1].t - whole[0].t, 1e-9)
+    if straight <= _STRAIGHT + _PER_STEP / (len(whole) - 1) + _PER_SAMPLE * sampling_s / span:
+        return whole, 0.0, whole[0].t
     bend, bent = min(((each, _off_curve(whole, each)) for each in _BENDS), key=lambda pair: pair[1])
     broken, knot = _best_knot(whole, settings)
     if knot is not None and broken < 0.7 * bent and _changes_pace(whole, knot):
         later = _timed(whole[knot:])
         slower = _pace(later) < 0.67 * _pace(whole[: knot + 1])
         if not slower or later[-1].level - later[0].level >= 0.3 * (whole[-1].level - whole[0].level):
-            return later, 0.0
-    return whole, bend * (1 - bent / straight)
+            return later, 0.0, later[0].t if slower else whole[0].t
+    return whole, bend * (1 - (bent / straight) ** 2), whole[0].t
 
 
 def _pace(points: Sequence[Point]) -> float:
@@ -186,7 +209,9 @@ def _stated(
         steps=steps,
         step_bytes=step,
         interval_s=span / steps,
+        seen_s=now - begin.t,
         since_s=now - end.t,
+        overdue=now - end.t > 1.1 * span / steps + sampling_s / 4,
         bend=by_step,
         steady_step_bytes=mean,
     )
@@ -202,6 +227,7 @@ def full_in(trends: Sequence[Trend], room: float, *, straight: bool = False) -> 
     """
     queue = [(_next(trend), index) for index, trend in enumerate(trends)]
     heapq.heapify(queue)
+    waits = [trend.interval_s for trend in trends]
     sizes = [trend.steady_step_bytes if straight else trend.step_bytes for trend in trends]
     rate = sum(size / trend.interval_s for size, trend in zip(sizes, trends, strict=True))
     if (straight or all(trend.bend == 0.0 for trend in trends)) and room > 200 * max(sizes):
@@ -213,7 +239,8 @@ def full_in(trends: Sequence[Trend], room: float, *, straight: bool = False) -> 
             return max(at, 0.0)
         if not straight:
             sizes[index] *= math.exp(trends[index].bend)
-        heapq.heappush(queue, (at + trends[index].interval_s, index))
+        waits[index] += trends[index].drift_s
+        heapq.heappush(queue, (at + waits[index], index))
     return None
 
 

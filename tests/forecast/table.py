@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from tests.forecast.judge import Verdict, verdict
+from tests.forecast.judge import Alarm, Verdict, verdict
 from tests.forecast.truth import CALM, GROWTH, UNFORESEEN, Recording
 
 SAMPLINGS = (0.5, 1.0, 2.0, 5.0)
@@ -157,10 +157,13 @@ def lines(found: dict[float, list[Verdict]]) -> str:
     for each in (each for verdicts in zip(*found.values(), strict=True) for each in verdicts):
         run = each.recording
         end = f"OOM {run.oom_t:.1f}" if run.oom_t is not None else "well"
-        alarms = "  ".join(
-            f"{a.outcome}@{a.rose_t:.1f}–{f'{a.fell_t:.1f}' if a.fell_t is not None else ''} eta {a.eta_s and round(a.eta_s, 1)}"
-            for a in each.alarms
-        )
+        alarms = "  ".join(_alarm(alarm) for alarm in each.alarms)
         lead = f" lead {100 * each.lead:.0f} % ratio {each.eta_ratio or 0:.2f}" if each.lead is not None else ""
         told.append(f"{run.name:<18}{run.kind:<18}{each.sampling_s:>4g} s  {end:<10} {alarms}{lead}")
     return "\n".join(told)
+
+
+def _alarm(alarm: Alarm) -> str:
+    fell = "" if alarm.fell_t is None else f"{alarm.fell_t:.1f}"
+    eta = "" if alarm.eta_s is None else f" eta {alarm.eta_s:.1f}"
+    return f"{alarm.outcome}@{alarm.rose_t:.1f}–{fell}{eta}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -84,7 +85,7 @@ class Recording:
         recent = rises[-9:]
         if len(recent) < 2:
             return False
-        usual = max(median(b - a for a, b in zip(recent, recent[1:], strict=False)), sampling_s)
+        usual = max(median(b - a for a, b in pairwise(recent)), sampling_s)
         return t - recent[-1] <= 3 * usual + sampling_s
 
 
