@@ -31,20 +31,26 @@ def doctor(settings: Settings, as_json: bool) -> int:
 
     Nothing is changed, and no root is needed.
     """
+    from gpuconsole.diagnose.host_rules import to_mend
     from gpuconsole.services.doctor import examine_host
 
     facts, findings = examine_host(settings.session())
-    failing = [finding for finding in findings if finding.level is Level.FAIL]
+    mend = to_mend(findings)
     if as_json:
         json_document(
-            "doctor", system=facts.machine, endpoint=facts.endpoint or None, engine=facts.engine, findings=findings
+            "doctor",
+            system=facts.machine,
+            endpoint=facts.endpoint or None,
+            engine=facts.engine,
+            findings=findings,
+            mend=[finding.id for finding in mend],
         )
     else:
         data(f"{facts.machine.os_name}, kernel {facts.machine.kernel}")
         for finding in findings:
             data(_shown(finding))
-        data(_verdict(findings))
-    return int(ExitCode.FAILED if failing else ExitCode.OK)
+        data(_verdict(findings, mend))
+    return int(ExitCode.FAILED if mend else ExitCode.OK)
 
 
 def _shown(finding: Finding) -> str:
@@ -58,10 +64,10 @@ def _shown(finding: Finding) -> str:
     return "\n".join([f"{paint(word, colour)}  {lines[0]}", *(f"      {line}" for line in lines[1:])])
 
 
-def _verdict(findings: tuple[Finding, ...]) -> str:
-    failing = [finding.title for finding in findings if finding.level is Level.FAIL]
-    if failing:
-        return f"\nMend first: {failing[0]}."
+def _verdict(findings: tuple[Finding, ...], mend: tuple[Finding, ...]) -> str:
+    if mend:
+        first, *others = [finding.title for finding in mend]
+        return f"\nMend first: {first}{'; then: ' + ', '.join(others) if others else ''}."
     if any(finding.id == "doctor.gpu-wiring" and finding.level is Level.OK for finding in findings):
         return "\nReady: GPU containers can be launched here."
     return "\nReady for containers without GPUs."

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpuconsole.core.errors import ConsoleError, ExitCode
 from gpuconsole.core.text import size
-from gpuconsole.diagnose.finding import Finding, Subject
+from gpuconsole.diagnose.finding import Finding, Level, Subject
 from gpuconsole.engine.model import EngineInfo
 from gpuconsole.gpu.model import GpuSnapshot, GpuStatus
 from gpuconsole.host.machine import Machine
@@ -40,6 +41,10 @@ INSTALL_TMUX = {
 }
 
 
+HARDWARE = Subject("doctor.gpu", "GPU hardware")
+NO_CARD = "H01"
+
+
 @dataclass(frozen=True, slots=True)
 class Wiring:
     """Whether and how the engine can give GPUs to containers."""
@@ -63,13 +68,14 @@ class HostFacts:
     wiring: Wiring | None = None
     disk: tuple[str, int, int] | None = None
     """Folder of the images, free and total bytes; None when it cannot be seen from here."""
-    docker_cli: bool = False
+    engine_installed: bool = False
+    """The program of an engine is on this machine; Docker's client alone is none."""
     tmux: str | None = None
     """Version of tmux; None when it is not installed."""
 
 
 def examine(facts: HostFacts) -> tuple[Finding, ...]:
-    """Every finding, in the order a person would mend them."""
+    """Every finding, from the card up to what stands on it."""
     return (
         hardware(facts),
         driver(facts),
@@ -82,9 +88,19 @@ def examine(facts: HostFacts) -> tuple[Finding, ...]:
     )
 
 
+def to_mend(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """What is failing, in the order a person would mend it.
+
+    What a command mends comes before what must be bought: without a card, containers work all the same once there is
+    an engine.
+    """
+    failing = [finding for finding in findings if finding.level is Level.FAIL]
+    return tuple(sorted(failing, key=lambda finding: finding.id == HARDWARE.id and finding.code == NO_CARD))
+
+
 def hardware(facts: HostFacts) -> Finding:
     """Is there an NVIDIA GPU at all, and does NVIDIA's driver own it?"""
-    subject = Subject("doctor.gpu", "GPU hardware")
+    subject = HARDWARE
     machine = facts.machine
     count = len(machine.pci_gpus)
     if facts.gpus.gpus and not count:
@@ -95,7 +111,7 @@ def hardware(facts: HostFacts) -> Finding:
         return subject.fail(
             "No NVIDIA GPU is on the PCI bus.",
             "Check the card's seat and power, or the machine's pass-through; everything else works on CPU.",
-            "H01",
+            NO_CARD,
         )
     foreign = [gpu for gpu in machine.pci_gpus if gpu.driver not in (None, "nvidia")]
     if foreign:
@@ -202,8 +218,10 @@ def engine(facts: HostFacts) -> Finding:
     if error is None:
         return subject.skip("Not looked at.")
     fix, code = error.hint, "C02" if error.exit_code is ExitCode.REFUSED else "C01"
-    if not facts.docker_cli and error.exit_code is ExitCode.NO_ENGINE:
-        fix = f"{INSTALL_ENGINE[facts.machine.os_family]} – or, if it is installed: {fix}"
+    here = not facts.endpoint or facts.endpoint.startswith("unix://")
+    if here and not facts.engine_installed and error.exit_code is ExitCode.NO_ENGINE:
+        other = "name an engine elsewhere by --host." if fix.startswith("Install") else f"if it is installed: {fix}"
+        fix = f"{INSTALL_ENGINE[facts.machine.os_family]} – or {other}"
     return subject.fail(error.message, fix, code)
 
 

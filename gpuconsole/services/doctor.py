@@ -10,6 +10,7 @@ from gpuconsole.core.errors import ConsoleError, GpuNotFound
 from gpuconsole.core.text import plain_line
 from gpuconsole.diagnose.finding import Finding
 from gpuconsole.diagnose.host_rules import HostFacts, Wiring, examine
+from gpuconsole.engine.docker.unreachable import engine_installed
 from gpuconsole.engine.model import EngineInfo
 from gpuconsole.host.cdi import DEFAULT_DIRS
 from gpuconsole.host.facts import launch_facts
@@ -36,7 +37,7 @@ def examine_host(session: Session) -> tuple[HostFacts, tuple[Finding, ...]]:
         endpoint=endpoint,
         wiring=None if info is None else _wiring(info),
         disk=_disk(info),
-        docker_cli=shutil.which("docker") is not None,
+        engine_installed=engine_installed(),
         tmux=_tmux_version(),
     )
     return facts, examine(facts)

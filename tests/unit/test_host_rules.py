@@ -9,7 +9,7 @@ import pytest
 
 from gpuconsole.core.errors import EngineUnavailable, Refused
 from gpuconsole.diagnose.finding import Finding, Level
-from gpuconsole.diagnose.host_rules import HostFacts, Wiring, examine
+from gpuconsole.diagnose.host_rules import HostFacts, Wiring, examine, to_mend
 from gpuconsole.engine.model import EngineInfo
 from gpuconsole.gpu.model import Ecc, Gpu, GpuSnapshot, GpuStatus
 from gpuconsole.host.machine import Machine, PciGpu
@@ -30,7 +30,7 @@ HEALTHY = HostFacts(
     endpoint="unix:///var/run/docker.sock",
     wiring=Wiring("hook", "NVIDIA's toolkit is installed."),
     disk=("/var/lib/docker", 500 * 2**30, 900 * 2**30),
-    docker_cli=True,
+    engine_installed=True,
     tmux="tmux 3.4",
 )
 
@@ -90,7 +90,9 @@ FIRING: dict[str, tuple[HostFacts, str, Level, str | None, str]] = {
     ),
     "no uvm node": (facts(machine={"device_nodes": ("nvidia0",)}), "device-nodes", Level.WARN, "H08", "modprobe"),
     "no engine installed": (
-        facts(engine=None, wiring=None, docker_cli=False, engine_error=EngineUnavailable("None.", hint="Start it.")),
+        facts(
+            engine=None, wiring=None, engine_installed=False, engine_error=EngineUnavailable("None.", hint="Start it."),
+        ),
         "engine", Level.FAIL, "C01", "docs.docker.com",
     ),
     "engine stopped": (
@@ -136,3 +138,35 @@ def test_both_versions_are_named_when_an_update_replaced_the_files() -> None:
     )
     assert "460.56" in found(case, "driver").what
     assert "460.73.01" in found(case, "driver").what
+
+
+STOPPED: dict[str, Any] = {"engine": None, "wiring": None, "engine_error": EngineUnavailable("None.", hint="Start it.")}
+
+
+@pytest.mark.parametrize(
+    ("case", "order"),
+    [
+        (HEALTHY, []),
+        (facts(**STOPPED), ["engine"]),
+        (facts(machine={"pci_gpus": ()}, gpus=no_driver(), **STOPPED), ["engine", "gpu"]),
+        (facts(machine={"pci_gpus": ()}, gpus=no_driver()), ["gpu"]),
+        (
+            facts(machine={"module_version": None, "library_version": None}, gpus=no_driver(), **STOPPED),
+            ["driver", "engine"],
+        ),
+        (
+            facts(machine={"pci_gpus": (PciGpu("0000:01:00.0", "nouveau"),)}, gpus=no_driver(), **STOPPED),
+            ["gpu", "driver", "engine"],
+        ),
+        (facts(wiring=Wiring(None, "None.", "Install.")), ["gpu-wiring"]),
+        (FIRING["disk short"][0], []),
+    ],
+)
+def test_what_is_mended_first_is_what_can_be_mended(case: HostFacts, order: list[str]) -> None:
+    assert [finding.id.removeprefix("doctor.") for finding in to_mend(examine(case))] == order
+
+
+@pytest.mark.parametrize("endpoint", ["tcp://gpu9:2376", "ssh://gpu9"])
+def test_an_engine_elsewhere_is_not_mended_by_installing_one_here(endpoint: str) -> None:
+    fix = found(facts(**STOPPED, engine_installed=False, endpoint=endpoint), "engine").fix
+    assert fix == "Start it."

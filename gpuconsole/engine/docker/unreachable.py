@@ -90,14 +90,20 @@ def _manager(endpoint: Endpoint) -> str:
     return "rootless" if path.startswith("/run/user/") else "docker"
 
 
+def engine_installed() -> bool:
+    """Whether an engine's own program is on this machine; Docker's client alone is none."""
+    return any(shutil.which(program) for program in _ENGINE_PROGRAMS)
+
+
 def _socket(endpoint: Endpoint, path: str, error: OSError) -> ConsoleError:
     start = _START[_manager(endpoint)]
     if error.errno in (errno.EACCES, errno.EPERM):
         return socket_refused(path)
     if error.errno in (errno.ENOENT, errno.ENOTDIR):
-        if endpoint.source == "default" and not any(shutil.which(program) for program in _ENGINE_PROGRAMS):
+        if endpoint.source == "default" and not engine_installed():
+            lacking = "only Docker's client" if shutil.which("docker") else "neither Docker nor Podman"
             return EngineUnavailable(
-                f"No container engine is installed here: there is no socket {path}, nor Docker or Podman.",
+                f"No container engine is installed here: there is no socket {path}, and {lacking} on the PATH.",
                 hint="Install Docker Engine (https://docs.docker.com/engine/install/), or name an engine by --host.",
             )
         return EngineUnavailable(
