@@ -128,7 +128,7 @@ async def _steady(pilot: Pilot[None], ready: str) -> None:
 
 async def draw(recording: Recording, scene: Scene, size: tuple[int, int]) -> str:
     """The SVG of one screen at one size."""
-    desk = ReplayDesk(recording, clock=Clock(recording, speed=0.0))
+    desk = ReplayDesk(recording, clock=Clock(recording, speed=0.0), marked=False)
     app = ConsoleApp(desk)
     async with app.run_test(size=size) as pilot:
         app.theme = "gpuconsole-dark"

@@ -17,6 +17,8 @@ CELL = (12.04, 23.3)
 """Width and height of a cell: the advance and line height of DejaVu Sans Mono at that size, so that blocks join."""
 _BASELINE = 18.2
 _EDGE = 14.0
+_OVERLAP = 0.6
+"""Areas are so much wider and higher than their cells, or the seam between two neighbours would shine through."""
 _AREAS = {sign: (1.0, (place + 1) / 8) for place, sign in enumerate("▁▂▃▄▅▆▇█")}
 _AREAS |= {sign: ((place + 1) / 8, 1.0) for place, sign in enumerate("▏▎▍▌▋▊▉")}
 """Block signs: which share of their cell they fill, from the left and from below."""
@@ -106,10 +108,9 @@ def _mixed(one: str, other: str) -> str:
 
 
 def _rectangle(run: _Run, row: int) -> str:
-    # A hair wider and higher than the cells, or the gap between two neighbours would shine through.
     return (
-        f'<rect x="{run.column * CELL[0]:g}" y="{row * CELL[1]:g}" width="{run.width * CELL[0] + 0.3:g}" '
-        f'height="{CELL[1] + 0.3:g}" fill="{run.back}"/>'
+        f'<rect x="{run.column * CELL[0]:g}" y="{row * CELL[1]:g}" width="{run.width * CELL[0] + _OVERLAP:g}" '
+        f'height="{CELL[1] + _OVERLAP:g}" fill="{run.back}"/>'
     )
 
 
@@ -133,9 +134,10 @@ def _areas(part: str, column: int, row: int, fill: str) -> str:
         for first in range(0, count, step):
             x, bottom = (column + first) * CELL[0], (row + 1) * CELL[1]
             width = step * CELL[0] if across == 1 else across * CELL[0]
-            path += f"M{x:g} {bottom - up * CELL[1]:g}H{x + width:g}V{bottom:g}H{x:g}Z"
+            top = bottom - up * CELL[1]
+            path += f"M{x:g} {top:g}H{x + width + _OVERLAP:g}V{bottom + _OVERLAP:g}H{x:g}Z"
         column += count
-    return f'<path fill="{fill}" stroke="{fill}" stroke-width="0.2" d="{path}"/>'
+    return f'<path fill="{fill}" d="{path}"/>'
 
 
 def _text(part: str, column: int, row: int, run: _Run) -> str:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from gpuconsole import __version__
 from gpuconsole.cli.context import Settings, debug_by_environment
 from gpuconsole.cli.lazy import LazyGroup
+from gpuconsole.core.errors import UsageError
+from gpuconsole.core.text import plain_line
 
 COMMANDS = {
     "status": ("gpuconsole.cli.status:status", "Every GPU: use, memory, temperature, and who holds it."),
@@ -39,11 +43,17 @@ COMMANDS = {
 )
 @click.option("-H", "--host", metavar="URL", envvar="GPUCONSOLE_HOST", help="Engine to talk to, as DOCKER_HOST has it.")
 @click.option("--readonly", is_flag=True, help="Refuse everything that changes something.")
+@click.option(
+    "--replay",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Show a recording of the console instead of this machine.",
+)
 @click.option("--no-bell", is_flag=True, help="Never ring the terminal's bell in the console.")
 @click.option("--debug", is_flag=True, help="Show the traceback of a failure, as GPUCONSOLE_DEBUG=1 does.")
 @click.version_option(__version__, prog_name="gpuconsole")
 @click.pass_context
-def cli(ctx: click.Context, host: str | None, readonly: bool, no_bell: bool, debug: bool) -> None:
+def cli(ctx: click.Context, host: str | None, readonly: bool, replay: Path | None, no_bell: bool, debug: bool) -> None:
     """Watch, launch and prove PyTorch-CUDA containers on this machine's GPUs.
 
     Without a command it opens the console.
@@ -54,4 +64,9 @@ def cli(ctx: click.Context, host: str | None, readonly: bool, no_bell: bool, deb
     if ctx.invoked_subcommand is None:
         from gpuconsole.tui.start import open_console
 
-        ctx.exit(open_console(settings.session(), readonly=readonly, bell=not no_bell))
+        ctx.exit(open_console(settings.session(), readonly=readonly, bell=not no_bell, replay=replay))
+    if replay is not None:
+        raise UsageError(
+            "--replay shows a recording in the console, so no command goes with it.",
+            hint=f"Write 'gpuconsole --replay {plain_line(str(replay))}'.",
+        )

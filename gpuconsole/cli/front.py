@@ -89,7 +89,7 @@ def _command_position(argv: Sequence[str]) -> int:
     for position, argument in enumerate(argv):
         if skip:
             skip = False
-        elif argument in ("-H", "--host"):
+        elif argument in ("-H", "--host", "--replay"):
             skip = True
         elif not argument.startswith("-"):
             return position

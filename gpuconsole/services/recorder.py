@@ -59,6 +59,10 @@ class Recorder:
         """Begin."""
         self._desk.start(self, self._interval_s)
 
+    def lines_of(self, container_id: str) -> int:
+        """How many lines of a container's output were recorded."""
+        return self._lines.get(container_id, 0)
+
     def close(self) -> None:
         """End the recording, and the desk."""
         for follower in list(self._followers.values()):

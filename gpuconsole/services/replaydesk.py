@@ -35,9 +35,11 @@ class ReplayDesk(Desk):
     Args:
         recording: What is played.
         clock: Where one is in it; one that goes on by itself when None.
+        marked: Say beside the machine's name that it is a recording.
     """
 
-    def __init__(self, recording: Recording, *, clock: Clock | None = None) -> None:
+    def __init__(self, recording: Recording, *, clock: Clock | None = None, marked: bool = True) -> None:
+        self._marked = marked
         self.clock = clock or Clock(recording)
         self.player = Player(recording, self.clock)
         super().__init__(ReplaySession(self.player), runs=Runs(kept=False), drafts=_NoDrafts())
@@ -76,7 +78,7 @@ class ReplayDesk(Desk):
     @property
     def host_name(self) -> str:
         """The machine it was recorded on."""
-        return self._recording.host
+        return f"{self._recording.host} · recording" if self._marked else self._recording.host
 
     def server(self, endpoint_url: str) -> Server:
         """The machine it was recorded on."""

@@ -12,6 +12,9 @@ from gpuconsole.core.config import Config, Mistake, read_config
 from gpuconsole.core.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gpuconsole.services.desk import Desk
     from gpuconsole.services.session import Session
 
 
@@ -32,29 +35,27 @@ def configuration() -> Config:
     return read_config(check=check)
 
 
-def open_console(session: Session, *, readonly: bool, bell: bool = True) -> int:
+def open_console(session: Session, *, readonly: bool, bell: bool = True, replay: Path | None = None) -> int:
     """Run the console until it is left; returns the exit code.
 
     Args:
         session: The GPUs and the engine.
         readonly: Take away everything that changes something.
         bell: Let the terminal's bell ring, unless the configuration silences it.
+        replay: A recording to be played in the place of GPUs and engine.
 
     Raises:
         UsageError: There is no terminal to draw on.
-        BadFile: The configuration cannot be read, or holds mistakes.
+        BadFile: The configuration cannot be read, or holds mistakes; or the recording is none.
+        NotFound: There is no such recording.
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(
             "The console needs a terminal, and this is none.",
             hint="Use 'gpuconsole status' or 'gpuconsole ps' in scripts and pipes.",
         )
-    from gpuconsole.services.desk import Desk
-
     config = configuration()
-    desk = Desk(session)
-    # The driver takes its time to start: it may do so while the screen is made.
-    desk.look_ahead(config.refresh_s or 1.0)
+    desk = _desk(session, config) if replay is None else _recorded(replay)
     from gpuconsole.tui.app import ConsoleApp
 
     app = ConsoleApp(desk, readonly=readonly, config=replace(config, bell=config.bell and bell))
@@ -66,3 +67,19 @@ def open_console(session: Session, *, readonly: bool, bell: bool = True) -> int:
         signal.signal(number, leave)
     app.run()
     return app.return_code if app.return_code is not None else int(ExitCode.OK)
+
+
+def _desk(session: Session, config: Config) -> Desk:
+    from gpuconsole.services.desk import Desk
+
+    desk = Desk(session)
+    # The driver takes its time to start: it may do so while the screen is made.
+    desk.look_ahead(config.refresh_s or 1.0)
+    return desk
+
+
+def _recorded(replay: Path) -> Desk:
+    from gpuconsole.services.replaydesk import ReplayDesk
+    from gpuconsole.services.replayfile import load
+
+    return ReplayDesk(load(replay))
