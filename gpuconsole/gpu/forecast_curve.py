@@ -18,6 +18,8 @@ from gpuconsole.gpu.forecast_model import Settings
 _POINTS = 48
 """Most points kept; older ones are merged."""
 _PEAKS = 12
+_AS_GOOD = 1.6
+"""Loading ends at the latest point after which growth is at most so much less slow than after the best."""
 
 
 class Point(NamedTuple):
@@ -52,6 +54,9 @@ class Curve:
         self.sampling_s = 0.0
         self.base: int | None = None
         """Index of the point where loading ended; None while it may go on."""
+        self.moved_t = self.last_t
+        """When it last rose, to whatever height."""
+        self._low = 0.0
         self._crest = Point(self.last_t, 0.0)
         self._trough: Point | None = None
         self._counted = False
@@ -136,7 +141,10 @@ class Curve:
         self.peaks.append(crest)
 
     def _raise(self, t: float, value: float) -> None:
-        """Note a new high-water mark."""
+        """Note a rise, and a new high-water mark."""
+        self._low = min(self._low, value)
+        if value > self._low + self._settings.step * self.capacity:
+            self._low, self.moved_t = value, t
         if value <= self.high + self._settings.step * self.capacity:
             return
         self.high = value
@@ -203,7 +211,7 @@ def loading_end(points: Sequence[Point], settings: Settings, *, born: bool) -> i
     What comes after must be far slower than the fastest stretch that brought at least half of the memory there was;
     after a rest twice as long as those between later steps, half as much slower will do.
     """
-    best, found = settings.settled, None
+    slowness = {}
     for index in range(0 if not born else 1, len(points) - settings.steps):
         after = points[-1].level - points[index].level
         lasted = points[-1].t - points[index].t
@@ -211,10 +219,11 @@ def loading_end(points: Sequence[Point], settings: Settings, *, born: bool) -> i
         pace = _pace_before(points[: index + 1], gap, born=born)
         if lasted > 0 and pace > 0:
             rest = (points[index + 1].t - points[index].t) / gap
-            slowness = after / lasted / pace / min(max(rest, 1.0), 2.0)
-            if slowness < best:
-                best, found = slowness, index
-    return found
+            slowness[index] = after / lasted / pace / min(max(rest, 1.0), 2.0)
+    least = min(slowness.values(), default=settings.settled)
+    if least >= settings.settled:
+        return None
+    return max(index for index, slow in slowness.items() if slow <= min(_AS_GOOD * least, settings.settled))
 
 
 def _pace_before(points: Sequence[Point], gap: float, *, born: bool) -> float:

@@ -16,14 +16,18 @@ from statistics import median
 from gpuconsole.gpu.forecast_curve import Curve, Point
 from gpuconsole.gpu.forecast_model import Settings, Trend
 
-_STRAIGHT, _PER_STEP, _PER_SAMPLE = 0.03, 0.04, 0.2
+_STRAIGHT, _PER_STEP, _PER_SAMPLE = 0.03, 0.04, 0.1
 """Root mean square distance from a straight line, in parts of the growth, below which growth is steady: as such, more
 with few steps, and more where samples are far between, since a step is seen up to one sample late."""
 _BENDS = [value / 4 for value in range(-20, 21) if value]
 _TAIL = 0.3
 """Of what loading died away by: growth must be more."""
-_REST = 0.3
+_REST = 0.5
 """Of the growth time: a rest before growth counts so much at most."""
+_WALL = 0.95
+"""Of the capacity: above it an allocator that frees and takes again goes on growing, though its mark cannot rise."""
+_LENGTHENING = 0.75
+"""Concordance of the times between peaks from which on they are said to lengthen."""
 _FAR = 4000
 """Steps looked ahead."""
 
@@ -54,7 +58,7 @@ class TrendReader:
         if known != self._known:
             self._known, self._segment = known, _stretch(points, curve.sampling_s, settings)
         segment, bend, start = self._segment
-        trend = _stated(segment, bend, now, _pause(segment), curve.sampling_s, settings)
+        trend = _stated(segment, bend, now, _pause(segment), curve, settings)
         if trend is None or trend.gained_bytes < _TAIL * curve.tail():
             return None
         rest = segment[0].t - points[0].t if start == segment[0].t else 0.0
@@ -97,15 +101,15 @@ def _of_peaks(curve: Curve, points: Sequence[Point], now: float, settings: Setti
 
 def _drift(between: Sequence[float]) -> float:
     """By how many seconds each round is longer than the one before; 0 where there is no telling."""
-    if len(between) < 3 or concordance(between) < 0.9:
+    if len(between) < 3 or concordance(between) < _LENGTHENING:
         return 0.0
     return (between[-1] - between[0]) / (len(between) - 1)
 
 
 def concordance(levels: Sequence[float]) -> float:
-    """Share of pairs in which the later is the higher."""
+    """Share of pairs in which the later is the higher; equal ones count half."""
     pairs = [(a, b) for index, a in enumerate(levels) for b in levels[index + 1 :]]
-    return sum(b > a for a, b in pairs) / len(pairs)
+    return sum(1.0 if b > a else 0.5 if b == a else 0.0 for a, b in pairs) / len(pairs)
 
 
 def _gaps(points: Sequence[Point]) -> list[float]:
@@ -190,12 +194,13 @@ def _best_knot(points: Sequence[Point], settings: Settings) -> tuple[float, int 
 
 
 def _stated(
-    points: Sequence[Point], bend: float, now: float, pause: float, sampling_s: float, settings: Settings
+    points: Sequence[Point], bend: float, now: float, pause: float, curve: Curve, settings: Settings
 ) -> Trend | None:
     steps = sum(point.steps for point in points[1:])
     begin, end = points[0], points[-1]
     gained, span = end.level - begin.level, end.t - begin.t
-    if steps < settings.steps or now - end.t > settings.stopped * pause + sampling_s / 2:
+    moved = curve.moved_t if curve.high >= _WALL * curve.capacity else end.t
+    if steps < settings.steps or now - max(moved, end.t) > settings.stopped * pause + curve.sampling_s / 2:
         return None
     largest = max((b.level - a.level) / b.steps for a, b in pairwise(points))
     if span <= 0 or largest > settings.biggest * gained:
@@ -211,7 +216,7 @@ def _stated(
         interval_s=span / steps,
         seen_s=now - begin.t,
         since_s=now - end.t,
-        overdue=now - end.t > 1.1 * span / steps + sampling_s / 4,
+        overdue=now - end.t > 1.1 * span / steps + curve.sampling_s / 4,
         bend=by_step,
         steady_step_bytes=mean,
     )
