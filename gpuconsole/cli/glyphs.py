@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import shutil
 import sys
@@ -54,7 +55,7 @@ def glyphs_of_stdout() -> Glyphs:
 
 def writes_utf8() -> bool:
     """Whether stdout takes any character."""
-    return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    return codecs.lookup(sys.stdout.encoding or "ascii").name in ("utf-8", "utf-8-sig")
 
 
 def _locale_is_utf8() -> bool:

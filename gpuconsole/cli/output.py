@@ -6,13 +6,14 @@ import os
 import shutil
 import sys
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import click
 
-from gpuconsole.core.document import document
+from gpuconsole.cli.glyphs import writes_utf8
+from gpuconsole.core.document import body_of, text_of
 from gpuconsole.core.errors import ConsoleError, Refused
 
 
@@ -28,7 +29,12 @@ def talk(text: str) -> None:
 
 def json_document(name: str, **parts: object) -> None:
     """Write ``{"schema": "gpuconsole.<name>/1", …}`` to stdout."""
-    data(document(name, **parts))
+    json_data(body_of(name, **parts))
+
+
+def json_data(body: Mapping[str, Any], *, indent: int | None = 2) -> None:
+    """Write JSON to stdout; where that does not take every character, with escapes, so that none is lost."""
+    data(text_of(body, indent=indent, ascii_only=not writes_utf8()))
 
 
 def failure(error: ConsoleError, *, detail: bool = False) -> None:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from gpuconsole.cli.context import Settings, pass_settings
-from gpuconsole.cli.glyphs import glyphs_of_stdout, writes_utf8
-from gpuconsole.cli.output import data
+from gpuconsole.cli.glyphs import glyphs_of_stdout
+from gpuconsole.cli.output import data, json_data
 from gpuconsole.cli.seconds import Seconds
 from gpuconsole.core.document import SCHEMA_VERSION, jsonable
 from gpuconsole.core.errors import DriverMissing, ExitCode
@@ -59,7 +57,7 @@ def status(settings: Settings, as_json: bool, watch: float | None, tmux: bool) -
         return ExitCode.OK
     view = overview.look()
     if as_json:
-        data(_dumped({"schema": _SCHEMA} | document_of(view), indent=2))
+        json_data({"schema": _SCHEMA} | document_of(view))
     elif tmux:
         from gpuconsole.cli.status_table import tmux_line
 
@@ -86,8 +84,8 @@ def _watch(overview: Overview, *, as_json: bool, every_s: float) -> None:
     from gpuconsole.cli.status_watch import repeat, screen
 
     if as_json:
-        data(_dumped({"schema": _SCHEMA}))
-        repeat(lambda: data(_dumped(document_of(overview.look()))), every_s=every_s)
+        json_data({"schema": _SCHEMA}, indent=None)
+        repeat(lambda: json_data(document_of(overview.look()), indent=None), every_s=every_s)
         return
     with screen() as show:
         repeat(lambda: show(overview_text(overview.look(), glyphs_of_stdout())), every_s=every_s)
@@ -119,10 +117,3 @@ def _gpu(entry: GpuView) -> dict[str, Any]:
         "unattributed_bytes": entry.unattributed_bytes,
         "unknown": {**entry.gpu.unknown, **entry.unknown},
     }
-
-
-_dumps = partial(json.dumps, allow_nan=False)
-
-
-def _dumped(body: dict[str, Any], *, indent: int | None = None) -> str:
-    return _dumps(body, indent=indent, ensure_ascii=not writes_utf8())

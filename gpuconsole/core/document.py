@@ -33,7 +33,28 @@ def jsonable(value: object) -> Any:
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
+def body_of(name: str, **parts: object) -> dict[str, Any]:
+    """``{"schema": "gpuconsole.<name>/1", …}`` in JSON's own types."""
+    return {"schema": f"gpuconsole.{name}/{SCHEMA_VERSION}"} | {key: jsonable(part) for key, part in parts.items()}
+
+
+def text_of(body: Mapping[str, Any], *, indent: int | None = 2, ascii_only: bool = False) -> str:
+    """A document as text.
+
+    Args:
+        body: In JSON's own types.
+        indent: Of each level; None puts it on one line.
+        ascii_only: Write other characters as JSON's escapes, for where they cannot be written themselves.
+    """
+    text = json.dumps(body, indent=indent, ensure_ascii=ascii_only, allow_nan=False)
+    if not ascii_only and not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:  # a byte of a name that is no text: it has an escape, and no other form
+            return text_of(body, indent=indent, ascii_only=True)
+    return text
+
+
 def document(name: str, **parts: object) -> str:
     """One JSON document ``{"schema": "gpuconsole.<name>/1", …}`` as indented text."""
-    body = {"schema": f"gpuconsole.{name}/{SCHEMA_VERSION}"} | {key: jsonable(part) for key, part in parts.items()}
-    return json.dumps(body, indent=2, ensure_ascii=False, allow_nan=False)
+    return text_of(body_of(name, **parts))
