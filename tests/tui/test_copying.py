@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from gpuconsole.services.runs import Run, RunKind
+from gpuconsole.services.tunnels import Server
 from gpuconsole.tui.screens.copying import Copy, CopyScreen, copies_of, copy
 from gpuconsole.tui.screens.reading import ReadingScreen
 from tests.rig.engines import Engine
@@ -23,7 +24,7 @@ async def test_a_container_s_names_and_lines_are_copied(engine_modern: Engine, n
         await until(
             pilot, lambda: any(port.host_port for view in app.containers or () for port in view.container.ports)
         )
-        copies = {each.what: each.text for each in copies_of((app.containers or ())[0])}
+        copies = {each.what: each.text for each in copies_of((app.containers or ())[0], server=Server("ws-07", "ada"))}
         assert copies["name"] == "train"
         assert copies["docker exec"] == "docker exec -it train bash"
         assert copies["port 8888"].startswith("ssh -N -L ")
@@ -62,5 +63,5 @@ async def test_inside_tmux_its_buffer_gets_the_text_too(
 
 
 def test_a_run_without_a_report_has_less_to_copy() -> None:
-    copies = copies_of(Run("r", RunKind.PULL, "pytorch", "sha256:1", 0.0))
+    copies = copies_of(Run("r", RunKind.PULL, "pytorch", "sha256:1", 0.0), server=Server("ws-07", "ada"))
     assert [each.what for each in copies] == ["of", "its id"]

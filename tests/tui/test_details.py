@@ -142,7 +142,8 @@ async def test_an_image_and_the_run_of_its_check(engine_modern: Engine, nvml: Nv
         assert not app.screen.check_action("cancel_run", ())
 
 
-async def test_a_run_under_way_can_be_ended(engine_modern: Engine, nvml: NvmlBox, tmp_path: Path) -> None:
+@pytest.mark.parametrize("where", ["list", "details"])
+async def test_a_run_under_way_can_be_ended(engine_modern: Engine, nvml: NvmlBox, tmp_path: Path, where: str) -> None:
     launch(engine_modern, "train")
     app = console(engine_modern.host, tmp_path)
     async with app.run_test(size=(80, 24)) as pilot:
@@ -151,16 +152,21 @@ async def test_a_run_under_way_can_be_ended(engine_modern: Engine, nvml: NvmlBox
         try:
             app.desk.check_container((app.containers or ())[0].container)
             await until(pilot, lambda: app.runs)
-            open_details(app, app.runs[0])
-            await until(pilot, lambda: isinstance(app.screen, RunDetails) and app.screen.query("#facts"))
-            await pilot.pause()
-            assert "running" in all_text(app)
+            if where == "details":
+                open_details(app, app.runs[0])
+                await until(pilot, lambda: isinstance(app.screen, RunDetails) and app.screen.query("#facts"))
+                await pilot.pause()
+                assert "running" in all_text(app)
+            else:
+                await pilot.press("4")
+                await pilot.pause()
+                assert "x Cancel" in shown(app).splitlines()[-1]
             await pilot.press("x")
         finally:
             engine_modern.thaw()
         await until(pilot, lambda: app.runs[0].ended, seconds=60)
         assert app.runs[0].state is RunState.CANCELLED
-        await until(pilot, lambda: "cancelled" in all_text(app))
+        await until(pilot, lambda: "cancelled" in shown(app))
 
 
 async def test_a_process_is_followed_until_it_lets_go(nvml: NvmlBox, tmp_path: Path) -> None:

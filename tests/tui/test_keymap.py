@@ -96,7 +96,8 @@ def test_every_action_can_be_given_another_key_and_the_usual_ones_are_no_mistake
 def test_no_screen_of_ours_binds_a_prefix_key_or_one_key_to_two_things(place: str) -> None:
     held = _held([cls for cls in _places()[place] if "gpuconsole" in cls.__module__], Keymap())
     own = {
-        key: {name for name, binding in found.items() if binding.id and not name.startswith(("app.", "screen."))}
+        # What is done with a container and what with a run never apply at once.
+        key: {name for name in found if found[name].id and not name.startswith(("app.", "screen.", "run."))}
         for key, found in held.items()
     }
     assert [key for key, names in own.items() if len(names) > 1] == []

@@ -56,11 +56,8 @@ def _memory(view: GpuView, width: int, glyphs: Glyphs) -> Line:
     room = min(30, max(6, width - 56))
     free = f", {gib(gpu.memory_free_bytes)} free" if gpu.memory_free_bytes is not None else ""
     tone = STATE_TONES[memory_state(view)] or "info"
-    return (
-        Cell(f"{gib(gpu.memory_used_bytes)} of {gib(gpu.memory_total_bytes)} GiB, {share:.0%}", "strong"),
-        Cell(f"{free}  "),
-        Cell(bar(share, room, glyphs).rstrip(), "info" if tone in ("ok", "watch") else tone),
-    )
+    figures = f"{gib(gpu.memory_used_bytes)} of {gib(gpu.memory_total_bytes)} GiB, {share:.0%}{free}"
+    return (Cell(bar(share, room, glyphs) + "  ", "info" if tone in ("ok", "watch") else tone), Cell(figures, "strong"))
 
 
 def _work(gpu: Gpu) -> Line:

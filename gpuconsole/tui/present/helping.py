@@ -24,7 +24,9 @@ def key_table(rows: Iterable[tuple[str, str, str]]) -> str:
     grouped: dict[tuple[str, str], list[str]] = {}
     for key, label, tip in rows:
         grouped.setdefault((label, tip), []).append(key_name(key))
-    width = max((len(" ".join(keys)) for keys in grouped.values()), default=0)
+    keys_width = max((len(" ".join(keys)) for keys in grouped.values()), default=0)
+    label_width = max((len(label) for label, _ in grouped), default=0)
     return "\n".join(
-        f"{' '.join(keys):<{width}}  {label:<10}  {tip}".rstrip() for (label, tip), keys in grouped.items()
+        f"{' '.join(keys):<{keys_width}}  {label:<{label_width}}  {tip}".rstrip()
+        for (label, tip), keys in grouped.items()
     )

@@ -20,7 +20,7 @@ from gpuconsole.services.containers import ContainerView
 from gpuconsole.services.images import ImageView
 from gpuconsole.services.runs import Run
 from gpuconsole.services.secrets import mask_arguments, mask_text
-from gpuconsole.services.tunnels import Server, server_of, tunnel
+from gpuconsole.services.tunnels import Server, tunnel
 from gpuconsole.tui import actions
 from gpuconsole.tui.present.cell import Cell, Column, Row
 from gpuconsole.tui.widgets.grid import Grid
@@ -57,15 +57,15 @@ def _nowhere(text: str) -> None:
 Copyable = ContainerView | ImageView | Holder | Run | GpuView
 
 
-def copies_of(thing: Copyable, *, endpoint: str = "") -> tuple[Copy, ...]:
+def copies_of(thing: Copyable, *, server: Server) -> tuple[Copy, ...]:
     """What of ``thing`` can be copied; secrets masked.
 
     Args:
         thing: The thing.
-        endpoint: Address of the engine, for lines to type on another machine; empty is this machine's.
+        server: How the engine's machine is reached, for lines to type on another one.
     """
     if isinstance(thing, ContainerView):
-        found = _of_container(thing, server_of(endpoint))
+        found = _of_container(thing, server)
     elif isinstance(thing, ImageView):
         found = _of_image(thing)
     elif isinstance(thing, Holder):

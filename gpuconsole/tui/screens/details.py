@@ -80,15 +80,3 @@ class RunDetails(DetailsScreen):
     def thing(self) -> Thing | None:
         """The run; also one that nobody else remembers can be copied."""
         return self.subject.thing
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Only what goes on can be ended."""
-        if action == "cancel_run":
-            return not self.subject.thing.ended
-        return super().check_action(action, parameters)
-
-    def action_cancel_run(self) -> None:
-        """End it."""
-        asked = self.app.desk.cancel(self.subject.thing.id)
-        words = "It is asked to end." if asked else "It is over, or belongs to another console."
-        self.app.notify(words, markup=False, timeout=3)

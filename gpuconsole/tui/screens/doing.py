@@ -48,6 +48,11 @@ class Doing(Screen[None]):
         return self.listing.chosen
 
     @property
+    def copyable(self) -> Thing | None:
+        """What can be copied from here."""
+        return self.thing
+
+    @property
     def ringable(self) -> ringing.Thing | None:
         """What can be waited for here."""
         thing = self.thing
@@ -68,8 +73,12 @@ class Doing(Screen[None]):
             return isinstance(thing, ImageView) or (isinstance(thing, ContainerView) and thing.container.running)
         if action == "kill":
             return isinstance(thing, Holder)
-        if action in ("copy", "open"):
+        if action == "open":
             return thing is not None
+        if action == "copy":
+            return self.copyable is not None
+        if action == "cancel_run":
+            return isinstance(thing, Run) and not thing.ended
         if action == "ring":
             return self.ringable is not None
         return True
@@ -167,6 +176,13 @@ class Doing(Screen[None]):
             return
         self.app.notify(f"Check begun; {self.app.keys.name('tabs.runs')} shows it.", markup=False, timeout=3)
 
+    def action_cancel_run(self) -> None:
+        """End the run."""
+        if isinstance(self.thing, Run):
+            asked = self.app.desk.cancel(self.thing.id)
+            words = "It is asked to end." if asked else "It is over, or belongs to another console."
+            self.app.notify(words, markup=False, timeout=3)
+
     # --- other screens ---
 
     def action_open(self) -> None:
@@ -195,9 +211,9 @@ class Doing(Screen[None]):
         """Choose what of it is copied."""
         from gpuconsole.tui.screens.copying import CopyScreen, copies_of
 
-        if self.thing is not None:
-            link = self.app.link
-            self.app.push_screen(CopyScreen(copies_of(self.thing, endpoint=link.endpoint if link else "")))
+        if self.copyable is not None:
+            server = self.app.desk.server(self.app.link.endpoint if self.app.link else "")
+            self.app.push_screen(CopyScreen(copies_of(self.copyable, server=server)))
 
     def action_ring(self) -> None:
         """Ring when it ends, or when it is free."""

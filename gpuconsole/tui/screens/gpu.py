@@ -64,6 +64,11 @@ class GpuScreen(DetailsScreen):
         return self._holders.get(key) if key is not None else None
 
     @property
+    def copyable(self) -> GpuView:
+        """The GPU itself, also when no process is on it."""
+        return self.subject.thing
+
+    @property
     def ringable(self) -> GpuView | None:
         """The GPU, until it is gone."""
         return None if self._gone else self.subject.thing
@@ -117,13 +122,3 @@ class GpuScreen(DetailsScreen):
         """A longer history; after the longest, the shortest."""
         self._span_s = SPANS_S[(SPANS_S.index(self._span_s) + 1) % len(SPANS_S)]
         self._draw()
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Copying is of the GPU, so it needs no process."""
-        return True if action == "copy" else super().check_action(action, parameters)
-
-    def action_copy(self) -> None:
-        """Choose what of the GPU is copied."""
-        from gpuconsole.tui.screens.copying import CopyScreen, copies_of
-
-        self.app.push_screen(CopyScreen(copies_of(self.subject.thing)))

@@ -43,6 +43,7 @@ class MainScreen(Doing, Screen[None]):
         *actions.bindings(actions.MAIN),
         *actions.bindings(actions.CONTAINER),
         *actions.bindings(actions.PROCESS),
+        *actions.bindings(actions.RUN),
         Binding("enter", "open", "Open", tooltip="All about it", id="thing.open"),
         Binding("escape", "unfilter", "All", tooltip="Show every row again", show=False),
     ]
