@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gpuconsole.cli.catalog_verify import verify
 from gpuconsole.cli.context import Settings, pass_settings
 
 if TYPE_CHECKING:
@@ -66,6 +67,9 @@ def catalog(
     from gpuconsole.cli.catalog_table import write_catalog
 
     write_catalog(here, views, everything=everything)
+
+
+catalog.add_command(verify)
 
 
 def _description(
@@ -179,6 +183,9 @@ def image_document(view: CatalogView) -> dict[str, Any]:
         "platforms": image.platforms,
         "evidence": image.evidence,
         "digest": image.digest,
+        "sizes_bytes": image.sizes,
+        "asked_at": image.asked_at,
+        "gone": image.gone,
         "unsure": image.unsure,
         "note": image.note,
         "source": image.source,

@@ -102,6 +102,8 @@ def _image(view: CatalogView, glyphs: Glyphs, width: int) -> Iterator[str]:
 
 def _sentences(view: CatalogView) -> Iterator[str]:
     yield from explained(view.verdict)
+    if view.image.gone:
+        yield "its registry says that there is no such image any more"
     if view.instead is not None:
         yield f"→ instead: {view.instead.reference}"
     yield from (reason.text for reason in view.verdict.reasons if reason.id == "facts-unsure")

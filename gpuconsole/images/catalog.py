@@ -17,6 +17,8 @@ from gpuconsole.images.versions import at_least, capability, minor
 
 SHIPPED = "gpuconsole"
 """Where the entries that come with gpuconsole say they are from."""
+FINDINGS = "catalog-findings.json"
+"""The file in the state folder with what registries said of the catalog's images."""
 AMD64, ARM64 = "linux/amd64", "linux/arm64"
 
 
@@ -31,6 +33,8 @@ class Evidence(StrEnum):
     """Its tag is used in public files."""
     INFERRED = "inferred"
     """Nobody was seen using it; its runtime or devel twin was."""
+    REGISTRY = "registry"
+    """Its registry was asked, and has it."""
     OWN = "own"
     """A user or team entered it."""
 
@@ -76,6 +80,12 @@ class CatalogImage:
     recommended: bool = False
     source: str = SHIPPED
     """``gpuconsole``, or the file it stands in."""
+    sizes: Mapping[str, int] | None = None
+    """Platform → compressed bytes of a pull, once its registry was asked."""
+    asked_at: float | None = None
+    """When its registry was asked last, in seconds since the epoch."""
+    gone: bool = False
+    """Its registry said that it has no such image."""
 
     @property
     def parsed(self) -> Reference:

@@ -23,7 +23,7 @@ def nearest(image: CatalogImage, catalog: Catalog, verdicts: Mapping[str, Verdic
     fitting = [
         (other, verdict)
         for other in catalog.images
-        if (verdict := verdicts.get(other.reference)) and verdict.word in (Word.RUNS, Word.RUNS_WITH)
+        if not other.gone and (verdict := verdicts.get(other.reference)) and verdict.word in (Word.RUNS, Word.RUNS_WITH)
     ]
     found = min(fitting, key=lambda pair: _distance(image, *pair), default=None)
     return found[0] if found else None

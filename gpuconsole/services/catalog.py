@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpuconsole.core.paths import config_dir
-from gpuconsole.images.catalog import Catalog, CatalogImage, shipped_catalog, traits
+from gpuconsole.core.paths import config_dir, state_dir
+from gpuconsole.images.catalog import FINDINGS, Catalog, CatalogImage, shipped_catalog, traits
 from gpuconsole.images.choice import nearest
 from gpuconsole.images.compatibility import shipped_compatibility
 from gpuconsole.images.judge import judge
@@ -48,17 +48,30 @@ def catalog_paths(environ: Mapping[str, str] | None = None) -> tuple[Path, ...]:
 
 
 def load_catalog(paths: Sequence[Path] | None = None) -> Catalog:
-    """The shipped catalog with the entries of ``paths`` before it; None takes :func:`catalog_paths`.
+    """The shipped catalog with the entries of ``paths`` before it, and what registries said of both.
+
+    Args:
+        paths: Files of users and teams; None takes :func:`catalog_paths`.
 
     Raises:
         BadFile: One of the files cannot be read or has mistakes.
     """
     paths = catalog_paths() if paths is None else paths
-    if not paths:
-        return shipped_catalog()
-    from gpuconsole.images.catalog_files import read_catalog_files
+    catalog = shipped_catalog()
+    if paths:
+        from gpuconsole.images.catalog_files import read_catalog_files
 
-    return shipped_catalog().with_entries(read_catalog_files(paths))
+        catalog = catalog.with_entries(read_catalog_files(paths))
+    return with_findings(catalog)
+
+
+def with_findings(catalog: Catalog) -> Catalog:
+    """``catalog`` with what ``catalog verify`` found out."""
+    if not (state_dir() / FINDINGS).exists():
+        return catalog
+    from gpuconsole.images.findings import apply, load_findings
+
+    return apply(catalog, load_findings())
 
 
 def view_catalog(catalog: Catalog, host: HostTraits) -> tuple[CatalogView, ...]:

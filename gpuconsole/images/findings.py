@@ -1,0 +1,127 @@
+"""What registries said of the catalog's images, kept beside the shipped facts."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from gpuconsole.core.errors import BadFile
+from gpuconsole.core.paths import state_dir
+from gpuconsole.core.text import plain_line
+from gpuconsole.images.catalog import FINDINGS, Catalog, CatalogImage, Evidence
+from gpuconsole.images.registry import Trouble
+
+_SCHEMA = "gpuconsole.catalog-findings/1"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a registry said of one image."""
+
+    reference: str
+    asked_at: float
+    """Seconds since the epoch."""
+    digest: str | None = None
+    sizes: Mapping[str, int] | None = None
+    """Platform → compressed bytes."""
+    trouble: Trouble | None = None
+    """Why there is nothing more; None when the image is there."""
+    text: str = ""
+    """The trouble in half a sentence."""
+
+    @property
+    def settles(self) -> bool:
+        """It says that the image is there, or that it is gone."""
+        return self.trouble in (None, Trouble.GONE)
+
+
+def findings_path() -> Path:
+    """The file, whether it is there or not."""
+    return state_dir() / FINDINGS
+
+
+def load_findings(path: Path | None = None) -> dict[str, Finding]:
+    """Reference → what was found last; a file that cannot be read counts as none, since asking again mends it."""
+    path = path or findings_path()
+    try:
+        document = json.loads(path.read_bytes())
+        if document["schema"] != _SCHEMA:
+            return {}
+        return {row["reference"]: _finding(row) for row in document["images"]}
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return {}
+
+
+def _finding(row: Mapping[str, Any]) -> Finding:
+    trouble = row.get("trouble")
+    sizes = row.get("sizes")
+    return Finding(
+        reference=str(row["reference"]),
+        asked_at=float(row["asked_at"]),
+        digest=None if row.get("digest") is None else str(row["digest"]),
+        sizes=None if sizes is None else {str(platform): int(size) for platform, size in sizes.items()},
+        trouble=None if trouble is None else Trouble(trouble),
+        text=plain_line(str(row.get("text", ""))),
+    )
+
+
+def save_findings(findings: Iterable[Finding], path: Path | None = None) -> Path:
+    """Add ``findings`` to what was found before; those that settle nothing leave the older ones.
+
+    Raises:
+        BadFile: The file cannot be written.
+    """
+    path = path or findings_path()
+    kept = load_findings(path) | {finding.reference: finding for finding in findings if finding.settles}
+    rows = [_row(kept[reference]) for reference in sorted(kept)]
+    text = json.dumps({"schema": _SCHEMA, "images": rows}, indent=1)
+    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fresh.write_text(text)
+        fresh.replace(path)
+    except OSError as error:
+        raise BadFile(
+            f"What the registries said cannot be kept in {plain_line(str(path))}: {error.strerror}.",
+            hint="Make the folder writable, or set XDG_STATE_HOME to one that is.",
+        ) from error
+    return path
+
+
+def _row(finding: Finding) -> dict[str, Any]:
+    return {
+        "reference": finding.reference,
+        "asked_at": finding.asked_at,
+        "digest": finding.digest,
+        "sizes": None if finding.sizes is None else dict(finding.sizes),
+        "trouble": finding.trouble,
+        "text": finding.text,
+    }
+
+
+def apply(catalog: Catalog, findings: Mapping[str, Finding]) -> Catalog:
+    """The catalog with what registries said in the place of what was read elsewhere."""
+    if not findings:
+        return catalog
+    images = tuple(_with(image, findings.get(image.reference)) for image in catalog.images)
+    return replace(catalog, images=images)
+
+
+def _with(image: CatalogImage, finding: Finding | None) -> CatalogImage:
+    if finding is None:
+        return image
+    if finding.trouble is not None:
+        return replace(image, asked_at=finding.asked_at, gone=True)
+    return replace(
+        image,
+        digest=finding.digest or image.digest,
+        platforms=tuple(finding.sizes or ()) or image.platforms,
+        sizes=finding.sizes,
+        evidence=Evidence.REGISTRY,
+        asked_at=finding.asked_at,
+        gone=False,
+    )
