@@ -18,11 +18,15 @@ from gpuconsole.core.text import plain_line
 
 _TIMEOUT_S = 5
 _MARK = "@gpuconsole"
-_CARRIED = re.compile(
-    r"^(?:DOCKER_(?:HOST|CONTEXT|CONFIG|TLS|TLS_VERIFY|CERT_PATH)|GPUCONSOLE_.*|XDG_.*_HOME|XDG_RUNTIME_DIR|HOME|PATH|PYTHONPATH|SSH_AUTH_SOCK|SSH_CONNECTION"
-    r"|LANG|LC_.*|NO_COLOR|COLORTERM)$"
-)
-_UNSET_IF_ABSENT = tuple(f"DOCKER_{name}" for name in ("HOST", "CONTEXT", "CONFIG", "TLS", "TLS_VERIFY", "CERT_PATH"))
+_DECIDING = (
+    *(f"DOCKER_{name}" for name in ("HOST", "CONTEXT", "CONFIG", "TLS", "TLS_VERIFY", "CERT_PATH", "API_VERSION")),
+    *(f"GPUCONSOLE_{name}" for name in ("HOST", "DEBUG", "CATALOG", "ASCII")),
+    *(f"XDG_{name}" for name in ("RUNTIME_DIR", "CONFIG_HOME", "STATE_HOME", "CACHE_HOME", "DATA_HOME")),
+    "HOME", "PATH", "PYTHONPATH", "SSH_AUTH_SOCK", "SSH_CONNECTION", "LANG", "LC_ALL", "LC_CTYPE", "NO_COLOR",
+    "COLORTERM",
+)  # fmt: skip
+"""Variables that decide which engine and which files are meant, and how text looks."""
+_OF_OURS = re.compile(r"GPUCONSOLE_[A-Z_]+|LC_[A-Z]+")
 
 
 def inside(environment: Mapping[str, str] | None = None) -> bool:
@@ -38,8 +42,10 @@ def our_command(arguments: Sequence[str], *, environment: Mapping[str, str] | No
     which engine and which configuration is meant goes along, and what is not set here is taken away there.
     """
     env = os.environ if environment is None else environment
-    absent = [part for name in _UNSET_IF_ABSENT if name not in env for part in ("-u", name)]
-    carried = [f"{name}={value}" for name, value in sorted(env.items()) if _CARRIED.match(name)]
+    absent = [part for name in _DECIDING if name not in env for part in ("-u", name)]
+    carried = [
+        f"{name}={value}" for name, value in sorted(env.items()) if name in _DECIDING or _OF_OURS.fullmatch(name)
+    ]
     return ["env", *absent, *carried, sys.executable, "-P", "-m", "gpuconsole", *arguments]
 
 

@@ -57,6 +57,21 @@ def test_inside_tmux_a_shell_opens_a_window_of_its_own_and_is_found_again(desk: 
     wait_until(lambda: len(desk.server.windows()) == 1, "the window stays")
 
 
+def test_the_window_talks_to_the_callers_engine_whatever_the_tmux_server_was_started_with(
+    engine_modern: Engine, rig_bench: Bench, tmp_path: Path
+) -> None:
+    env = environment(engine_modern)
+    elsewhere = {"GPUCONSOLE_HOST": f"unix://{tmp_path}/gone.sock", "XDG_RUNTIME_DIR": str(tmp_path)}
+    tmux = Tmux(rig_bench.rig, env=env | elsewhere)
+    pane = tmux.session("sh")
+    start(engine_modern, "box")
+    ours = f"env -u GPUCONSOLE_HOST -u XDG_RUNTIME_DIR {' '.join(US)}"
+    type_line(pane, f"{ours} shell box")
+    wait_until(lambda: active(tmux).startswith("box "), "no window")
+    Pane(tmux, active(tmux).split()[1]).wait_for("Shell in box")
+    tmux.close()
+
+
 def test_an_attached_window_shows_how_the_container_ended(desk: Pane, engine_modern: Engine) -> None:
     start(engine_modern, "job", "-it", "--rm", command=("sh",))
     type_line(desk, f"{' '.join(US)} attach job")
