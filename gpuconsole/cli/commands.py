@@ -29,6 +29,7 @@ COMMANDS = {
     "pause": ("gpuconsole.cli.actions:pause", "Freeze a container, or let it go on with --resume."),
     "rm": ("gpuconsole.cli.actions:rm", "Remove a container."),
     "doctor": ("gpuconsole.cli.doctor:doctor", "What this machine lacks, and how to get it."),
+    "forecast": ("gpuconsole.cli.forecast:forecast", "Where memory was going in a recording, change by change."),
     "completion": ("gpuconsole.cli.completion:completion", "Shell completion for bash, zsh or fish."),
 }
 """Command → where it lives and its one line of help, in the order ``--help`` lists them."""

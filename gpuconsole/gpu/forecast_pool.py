@@ -50,7 +50,7 @@ class PoolWatch:
     def _flat_state(self, t: float, used: float, limit: float, subject: Subject) -> MemoryState:
         if subject is Subject.SHM and used < self._settings.free * limit:
             return MemoryState.FREE
-        if self._reader.loading(t):
+        if subject is not Subject.HOST and self._reader.loading(t):
             return MemoryState.LOADING
         return MemoryState.PACKED if used >= self._settings.packed * limit else MemoryState.STEADY
 

@@ -27,7 +27,7 @@ def memory_samples(path: Path) -> Iterator[MemorySample]:
                 totals = {gpu["index"]: gpu["memory_total_bytes"] for gpu in line.get("gpus") or ()}
             elif line["type"] == "sample":
                 yield memory_sample(line, totals)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
             raise malformed(path, number, f"it is no {plain_line(line['type'], limit=20)} ({error})") from error
 
 
@@ -39,7 +39,7 @@ def memory_sample(line: _Object, totals: Mapping[int, int]) -> MemorySample:
         totals: GPU index → its memory, from the header.
 
     Raises:
-        KeyError, TypeError, ValueError, AttributeError: It is not what a sample must be.
+        KeyError, TypeError, ValueError, ArithmeticError, AttributeError: It is not what a sample must be.
     """
     gpus = tuple(_gpu(gpu, totals) for gpu in line.get("gpus") or ())
     return MemorySample(float(line["t"]), gpus, (*_host_pools(line.get("host") or {}), *_container_pools(line)))
