@@ -15,7 +15,7 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -38,6 +38,7 @@ _MANIFESTS = (
 _ACCEPT = ", ".join((*_INDEXES, *_MANIFESTS))
 _PARAMETER = re.compile(r'(\w+)="([^"]*)"')
 _SERVERS = {"docker.io": "registry-1.docker.io"}
+_TAG = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$")
 _PLATFORM = re.compile(r"^[a-z0-9]+/[a-z0-9]+(?:/[a-z0-9.]+)?$")
 
 
@@ -73,6 +74,8 @@ class Manifest:
     """``sha256:…`` of what the tag points to now."""
     sizes: Mapping[str, int]
     """Platform (``linux/amd64``) → compressed bytes of a pull."""
+    layers: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Platform → digest of each layer → its compressed bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,21 +108,38 @@ class Registries:
         said = answer.headers.get("docker-content-digest", digest)
         if said.startswith("sha256:") and said != digest:
             raise RegistryError(Trouble.ANSWER, "what it sent has not the digest it names")
-        return Manifest(digest=said, sizes=self._sizes(reference, _json(answer)))
+        manifests = self._manifests(reference, _json(answer))
+        return Manifest(
+            digest=said,
+            sizes={platform: _size(manifest) for platform, manifest in manifests.items()},
+            layers={platform: _layers(manifest) for platform, manifest in manifests.items()},
+        )
+
+    def tags(self, reference: Reference) -> tuple[str, ...]:
+        """The tags of its repository; of one with very many the registry may name the first thousands only.
+
+        Raises:
+            RegistryError: It has no such repository, refuses, or cannot be reached.
+        """
+        named = _json(self._ask(reference, "tags/list", accept="application/json")).get("tags")
+        return (
+            tuple(tag for tag in named if isinstance(tag, str) and _TAG.match(tag)) if isinstance(named, list) else ()
+        )
 
     def _manifest(self, reference: Reference, what: str) -> _Answer:
         return self._ask(reference, f"manifests/{what}", accept=_ACCEPT)
 
-    def _sizes(self, reference: Reference, manifest: Mapping[str, Any]) -> dict[str, int]:
+    def _manifests(self, reference: Reference, manifest: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+        """By platform."""
         if "manifests" not in manifest:
-            return {self._platform(reference, manifest): _size(manifest)}
-        sizes = {}
+            return {self._platform(reference, manifest): manifest}
+        found: dict[str, Mapping[str, Any]] = {}
         for each in _list(manifest["manifests"]):
             platform = _platform(each.get("platform"))
             # Attestations stand beside the images, as "unknown/unknown".
-            if platform and not platform.startswith("unknown") and platform not in sizes:
-                sizes[platform] = _size(_json(self._manifest(reference, str(each.get("digest")))))
-        return sizes
+            if platform and not platform.startswith("unknown") and platform not in found:
+                found[platform] = _json(self._manifest(reference, str(each.get("digest"))))
+        return found
 
     def _platform(self, reference: Reference, manifest: Mapping[str, Any]) -> str:
         """Of a manifest by itself the platform stands in its configuration."""
@@ -256,6 +276,12 @@ def _size(manifest: Mapping[str, Any]) -> int:
     if not all(isinstance(size, int) and size >= 0 for size in sizes):
         raise RegistryError(Trouble.ANSWER, "its manifest names no sizes")
     return sum(size for size in sizes if isinstance(size, int))
+
+
+def _layers(manifest: Mapping[str, Any]) -> dict[str, int]:
+    """Those that name both digest and size; a layer that is there twice counts once, as in a pull."""
+    rows = [(layer.get("digest"), layer.get("size")) for layer in _list(manifest.get("layers"))]
+    return {digest: size for digest, size in rows if isinstance(digest, str) and isinstance(size, int)}
 
 
 def _list(value: object) -> list[dict[str, Any]]:
