@@ -107,6 +107,24 @@ def engine_machine(session: Session) -> Machine:
     )
 
 
+def traits_of(snapshot: GpuSnapshot, gpus: Sequence[Gpu], *, path: GpuPath, architecture: str) -> HostTraits:
+    """This machine with some of its GPUs only.
+
+    Args:
+        snapshot: Of all of them, for the driver.
+        gpus: The ones that count.
+        path: How they get into a container.
+        architecture: The processor, as the engine calls it.
+    """
+    return HostTraits(
+        driver=snapshot.driver_version,
+        cuda=snapshot.cuda_version,
+        architecture=ARCHITECTURES.get(architecture),
+        gpus=tuple(_of_nvml(gpu) for gpu in gpus),
+        checks_demands=_CHECKS.get(path),
+    )
+
+
 def _why(snapshot: GpuSnapshot, driver: str | None, gpus: Sequence[GpuTraits]) -> dict[str, str]:
     problem = (snapshot.problem or "").rstrip(".")
     unknown = {}

@@ -18,6 +18,7 @@ from gpuconsole.launch.request import build_request, hides_init, name_for
 from gpuconsole.launch.spec import FieldProblem, Force, GpuWish, GpuWishKind, LaunchSpec, SpecInvalid
 from gpuconsole.launch.units import units_of
 from gpuconsole.services.session import Session
+from gpuconsole.services.suitability import unsuitable
 
 _NOT_LOCAL = "The engine at {endpoint} is not on this machine, and GPUs are chosen from this machine's"
 
@@ -68,7 +69,9 @@ def plan_launch(session: Session, spec: LaunchSpec, *, name: str | None = None) 
     _refuse_beyond_machine(spec, info)
     choice, route, notes = _gpus(session, spec, info)
     request = build_request(spec, name=name or name_for(spec), info=info, choice=choice, route=route)
-    return LaunchPlan(spec, request, info, choice, route, (*notes, *choice.notes, *_notes(spec, info)))
+    gpus = tuple({unit.gpu.index: unit.gpu for unit in choice.units}.values())
+    unfit = unsuitable(session, spec.image, gpus=gpus, path=route.path, info=info)
+    return LaunchPlan(spec, request, info, choice, route, (*unfit, *notes, *choice.notes, *_notes(spec, info)))
 
 
 def _refuse_beyond_machine(spec: LaunchSpec, info: EngineInfo) -> None:

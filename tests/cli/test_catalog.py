@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from gpuconsole.cli.main import main
-from gpuconsole.cli.output import width_of
+from gpuconsole.cli.tables import width_of
 from gpuconsole.core.errors import ExitCode
 from tests.cli.engines import gpuconsole
 from tests.rig.engines import Engine
@@ -303,3 +303,17 @@ def test_local_images_are_judged_for_this_machine(engine: Engine, nvml_box: Nvml
     table = gpuconsole(engine, "images", base={**os.environ, **nvml_box.env()}).text
     assert "✓ runs" in next(line for line in table.splitlines() if "cuda-env" in line)
     assert "? unknown" in next(line for line in table.splitlines() if "small" in line)
+
+
+@pytest.mark.engine
+def test_a_launch_warns_of_an_image_that_will_not_run(engine_modern: Engine, nvml_box: NvmlBox) -> None:
+    base = {**os.environ, **nvml_box.env()}
+    old = "pytorch/pytorch:2.0.0-cuda11.7-cudnn8-runtime"
+    told = gpuconsole(engine_modern, "launch", "--dry-run", "--gpus", "1", old, base=base)
+    assert told.code == 0
+    assert f"{old} will not run here: its torch has no code for compute capability 9.0" in told.talk
+    assert "pytorch/pytorch:2.1.2-cuda11.8-cudnn8-runtime would." in told.talk
+    for arguments in (("--gpus", "none", old), ("--gpus", "1", engine_modern.load("small")), ("--gpus", "1", "a/b:1")):
+        quiet = gpuconsole(engine_modern, "launch", "--dry-run", *arguments, base=base)
+        assert quiet.code == 0
+        assert "will not run" not in quiet.talk
