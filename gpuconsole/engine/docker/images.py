@@ -10,15 +10,23 @@ from gpuconsole.engine.docker.connection import Connection
 from gpuconsole.engine.model import Image
 
 _NONE = "<none>"
+_REMOVE_TIMEOUT_S = 300.0
+"""Many gigabytes in many small files take a disk its time."""
 
 
-def list_images(connection: Connection) -> tuple[Image, ...]:
-    """All images that have a tag or digest or are in use, newest first. One that vanishes meanwhile is left out."""
+def list_images(connection: Connection, *, nameless: bool = False) -> tuple[Image, ...]:
+    """All images that have a tag or digest or are in use, newest first. One that vanishes meanwhile is left out.
+
+    Args:
+        connection: The engine.
+        nameless: Also those that have neither and are not in use: what builds and moved tags leave behind.
+    """
     summaries = {line(item, "Id"): item for item in connection.ask(lambda client: client.images())}
     users = _users(connection)
     found = []
     for reference, summary in summaries.items():
-        if not (_names(summary, "RepoTags") or _names(summary, "RepoDigests") or users[reference]):
+        named = _names(summary, "RepoTags") or _names(summary, "RepoDigests")
+        if not (named or users[reference] or nameless):
             continue
         try:
             found.append(described(_inspection(connection, reference), summary, containers=users[reference]))
@@ -38,6 +46,19 @@ def find_image(connection: Connection, reference: str) -> Image:
     if not reference.strip():
         raise NotFound("There is no image without a name.", hint="'gpuconsole images' lists the names.")
     return described(_inspection(connection, reference), {})
+
+
+def remove_image(connection: Connection, reference: str) -> None:
+    """Take a name from an image, and with its last name the image; by its id the image, unless it has several names.
+
+    Raises:
+        NotFound: There is none.
+        Conflict: A container uses it, an image is made from it, or it has several names.
+    """
+    connection.tell(
+        lambda client: client.remove_image(reference, force=False),
+        timeout_s=_REMOVE_TIMEOUT_S,
+    )
 
 
 def _inspection(connection: Connection, reference: str) -> Answer:

@@ -37,6 +37,10 @@ def pull(connection: Connection, reference: str, *, platform: str | None) -> Eng
             f"{plain_line(reference)!r} is no name of an image.",
             hint="Write it like pytorch/pytorch:2.9.0-cuda12.8-cudnn9-runtime.",
         )
+    if "@" in written:
+        # Beside a digest a tag says nothing, and the engine would take it for a part of the repository.
+        head, slash, last = repository.rpartition("/")
+        repository = head + slash + last.partition(":")[0]
     login = connection.tell(lambda client: _login(client, repository))
     exchange = connection.exchange(
         "POST",
