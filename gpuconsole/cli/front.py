@@ -60,6 +60,8 @@ def _unforeseen(error: Exception, *, debug: bool) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the rest would fail again at exit
         return int(ExitCode.BAD_FILE)
     talk(f"gpuconsole: something went wrong inside gpuconsole itself ({words}).")
+    for note in getattr(error, "__notes__", ()):  # what a use case could not take back
+        talk(f"  {plain_line(note)}")
     talk("  → Run it again with --debug before the command, and report what it shows.")
     return int(ExitCode.INTERNAL)
 

@@ -11,7 +11,6 @@ from gpuconsole.core.errors import ExitCode
 from gpuconsole.core.text import plain_line
 from gpuconsole.engine.model import Container
 from gpuconsole.launch.render import DockerRun
-from gpuconsole.services.endings import describe_ending, describe_exit
 from gpuconsole.services.following import Ending
 from gpuconsole.services.launching import Launched, LaunchStep, Phase
 from gpuconsole.services.logtext import LineCleaner
@@ -112,14 +111,16 @@ def _tell_running(launched: Launched) -> None:
 
 def _tell_ended_at_once(launched: Launched, ending: Ending) -> int:
     """A container that is over already: fine when it ended well, since a command may be short."""
-    talk(f"{launched.name} has ended already, {_ending_words(ending)}.")
+    talk(f"{launched.name} {ending.words}.")
     if ending.last_lines:
         talk("Its last lines:")
         for line in ending.last_lines:
             talk(f"  | {line}")
     elif launched.plan.request.auto_remove:
         talk("  Its output went with it (--rm); --wait shows the output.")
-    if not launched.plan.request.command and ending.exit_code == 0:
+    if ending.restarts is not None:
+        talk(f"  → It goes on so: 'gpuconsole logs -f {launched.name}', 'gpuconsole stop {launched.name}'.")
+    elif not launched.plan.request.command and ending.exit_code == 0:
         talk("  → Give it a command after --, or a terminal by -i: its own command had nothing to wait for.")
     elif ending.exit_code and not launched.plan.request.auto_remove:
         talk(f"  → It is kept: 'gpuconsole logs {launched.name}', 'gpuconsole rm {launched.name}'.")
@@ -133,16 +134,11 @@ def _tell_end(launched: Launched) -> int:
     if ending is None or code is None:
         talk(f"{launched.name} has ended, and the engine no longer knows its exit code.")
         return ExitCode.FAILED
-    if code != 0:
-        talk(f"{launched.name} has ended, {_ending_words(ending)}.")
+    if code != 0 or ending.restarts is not None:
+        talk(f"{launched.name} {ending.words}.")
+    if ending.restarts is not None:
+        talk(f"  → End it by 'gpuconsole stop {launched.name}'.")
     return code
-
-
-def _ending_words(ending: Ending) -> str:
-    words = describe_ending(ending.container) if ending.container is not None else None
-    if words is not None:
-        return words
-    return "exit code unknown" if ending.exit_code is None else describe_exit(ending.exit_code)
 
 
 def _document(launched: Launched) -> dict[str, Any]:
@@ -155,6 +151,7 @@ def _document(launched: Launched) -> dict[str, Any]:
         "image_id": container.image_id if container else None,
         "state": container.state.value if container else "removed",
         "exit_code": ending.exit_code if ending else None,
+        "restarts": ending.restarts if ending else None,
         "gpus": gpus_document(plan),
         "gpu_path": plan.request.gpu_path.value,
         "ports": _ports(container),

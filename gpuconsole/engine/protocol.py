@@ -83,12 +83,19 @@ class Engine(Protocol):
         """The container with this name, id or unambiguous start of an id."""
         ...
 
-    def images(self) -> tuple[Image, ...]:
-        """All local images that have a tag or digest or are in use, newest first."""
+    def images(self, *, nameless: bool = False) -> tuple[Image, ...]:
+        """All local images that have a tag or digest or are in use, newest first; with ``nameless`` the others too."""
         ...
 
     def image(self, reference: str) -> Image:
         """The local image with this tag, digest or id; its containers are not counted."""
+        ...
+
+    def remove_image(self, reference: str) -> None:
+        """Take a name from an image, and with its last name the image; by its id the image unless it has several names.
+
+        ``Conflict`` while a container uses it or another image is made from it.
+        """
         ...
 
     def usage(self, container_id: str) -> Usage:
@@ -196,8 +203,8 @@ class Engine(Protocol):
         """Pull an image; a failure inside the stream is raised from the iteration."""
         ...
 
-    def volumes(self) -> frozenset[str]:
-        """The names of all volumes, anonymous ones included."""
+    def volumes(self, *, label: str | None = None) -> frozenset[str]:
+        """The names of all volumes, anonymous ones included; only of those with ``label``, a ``KEY=VALUE``."""
         ...
 
     def remove_volume(self, name: str) -> None:

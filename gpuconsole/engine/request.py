@@ -45,6 +45,8 @@ class CreateRequest:
     mounts: tuple[Mount, ...] = ()
     ports: tuple[PortRequest, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
+    volume_labels: Mapping[str, str] = field(default_factory=dict)
+    """Of the named volumes that do not exist yet and are made with the container; Podman leaves them out."""
     working_dir: str | None = None
     user: str | None = None
     hostname: str | None = None

@@ -14,5 +14,8 @@ GPUS = "gpuconsole.gpus"
 """UUIDs of the GPUs or MIG instances it was given, with commas; ``none`` when it was given none."""
 SPEC = "gpuconsole.spec"
 """What was asked for, as JSON; of environment variables the names alone, since values may be secrets."""
+LAUNCH = "gpuconsole.launch"
+"""A random word of that launch alone, on the container and on the volumes made with it, so that a failed launch takes
+back what it made and nothing else."""
 
 NO_GPUS = "none"

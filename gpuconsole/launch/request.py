@@ -46,6 +46,7 @@ def build_request(
         route: The way they take; needed with GPUs.
     """
     choice, route = choice or GpuChoice(), route or _NO_ROUTE
+    this_launch = {labels.LAUNCH: secrets.token_hex(8)}
     interactive = _interactive(spec)
     return CreateRequest(
         image=spec.image,
@@ -58,7 +59,8 @@ def build_request(
         environment=_environment(spec, info, route if choice.units else _NO_ROUTE),
         mounts=spec.mounts,
         ports=spec.ports,
-        labels=dict(spec.labels) | _own_labels(spec, choice),
+        labels=dict(spec.labels) | _own_labels(spec, choice) | this_launch,
+        volume_labels=this_launch,
         working_dir=spec.working_dir,
         user=spec.user,
         hostname=spec.hostname,

@@ -6,12 +6,14 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpuconsole.core.errors import ConsoleError, EngineUnavailable, NotFound, TimedOut
-from gpuconsole.engine.model import Container
+from gpuconsole.core.text import plain
+from gpuconsole.engine.model import Container, ContainerState
 from gpuconsole.engine.protocol import Engine, InteractiveProcess
 from gpuconsole.services.cancelling import Cancellation, Cancelled
+from gpuconsole.services.endings import describe_ending, describe_exit
 from gpuconsole.services.logtext import LineCleaner
 
 SETTLE_S = 1.0
@@ -21,6 +23,8 @@ _EVENTS_S = 3.0
 _END_S = 15.0
 _REMOVAL_S = 10.0
 _LOOK_AGAIN_S = 0.05
+_SHORT_OUTPUT = 4096
+"""Bytes; so much of what a followed container wrote is kept for telling how it ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +36,52 @@ class Ending:
     container: Container | None = None
     """None when it was removed on its end."""
     last_lines: tuple[str, ...] = ()
-    """The end of its output, harmless; empty when it was removed."""
+    """The end of its output, harmless; empty when it was removed and nobody followed it."""
+    restarts: int | None = None
+    """How often the engine has started it again by now; None when it has ended for good."""
+
+    @property
+    def words(self) -> str:
+        """What became of it, as a sentence without its subject and its stop."""
+        container = self.container
+        how = describe_ending(container) if container is not None else None
+        if how is None:
+            how = "exit code unknown" if self.exit_code is None else describe_exit(self.exit_code)
+        if container is None or self.restarts is None:
+            return f"has ended already, {how}"
+        times = "once" if self.restarts == 1 else f"{self.restarts} times"
+        policy = container.restart_policy
+        return f"has ended {times} already and is started again each time (--restart {policy}); the last time {how}"
 
 
 def first_second(engine: Engine, container_id: str, *, started_at: float) -> Ending | None:
-    """Watch a container that was just started; None when it runs on."""
+    """Watch a container that was just started; None when it runs on.
+
+    One that the engine starts again is watched for all of the second, to tell how often it ends.
+    """
+    until = time.monotonic() + SETTLE_S
+    ending: Ending | None = None
+    while ending is None or ending.restarts is not None:
+        try:
+            code = engine.wait(container_id, timeout_s=max(_LOOK_AGAIN_S, until - time.monotonic()))
+        except TimedOut:
+            break
+        except NotFound:
+            return Ending(exit_code_from_events(engine, container_id, since=started_at))
+        ending = ending_of(engine, container_id, code, started_at=started_at)
+    return ending or _restarted_unseen(engine, container_id, started_at=started_at)
+
+
+def _restarted_unseen(engine: Engine, container_id: str, *, started_at: float) -> Ending | None:
+    """The ending of a container that ended and was started again before anybody looked; None of one that never did."""
     try:
-        code: int | None = engine.wait(container_id, timeout_s=SETTLE_S)
-    except TimedOut:
-        return None
+        container = engine.container(container_id)
     except NotFound:
         return Ending(exit_code_from_events(engine, container_id, since=started_at))
-    return ending_of(engine, container_id, code, started_at=started_at)
+    if not _is_started_again(container):
+        return None
+    code = exit_code_from_events(engine, container_id, since=started_at)
+    return Ending(code, container, last_lines(engine, container_id), container.restart_count)
 
 
 def ending_of(engine: Engine, container_id: str, code: int | None, *, started_at: float) -> Ending:
@@ -55,7 +93,12 @@ def ending_of(engine: Engine, container_id: str, code: int | None, *, started_at
         return Ending(exit_code_from_events(engine, container_id, since=started_at) if code is None else code)
     if container.auto_remove:
         _await_removal(engine, container_id)
-    return Ending(code, container, lines)
+    return Ending(code, container, lines, container.restart_count if _is_started_again(container) else None)
+
+
+def _is_started_again(container: Container) -> bool:
+    """It ended, and the engine has started it again, or is about to."""
+    return container.state is ContainerState.RESTARTING or (container.running and container.restart_count > 0)
 
 
 def _await_removal(engine: Engine, container_id: str) -> None:
@@ -130,26 +173,46 @@ def follow(
         Cancelled: The following was stopped; the container goes on.
         EngineUnavailable: The engine went away; the container may go on.
     """
+    seen = b""
     with cancel.closing(process):
         for channel, data in process.output:
             if cancel.requested:
                 break
             on_output(channel, data)
+            seen += data[: _SHORT_OUTPUT + 1 - len(seen)]
     if cancel.requested:
         raise Cancelled(
             f"No longer followed: {name} goes on.",
             hint=f"See it by 'gpuconsole logs -f {name}', end it by 'gpuconsole stop {name}'.",
         )
     try:
-        code: int | None = engine.wait(container_id, timeout_s=_END_S)
-    except NotFound:
-        code = exit_code_from_events(engine, container_id, since=started_at)
+        code = _first_end(engine, container_id, started_at=started_at)
     except TimedOut as error:
         raise EngineUnavailable(
             f"The connection to {name} ended, and it still runs.",
             hint=f"Join it again by 'gpuconsole attach {name}', or read it by 'gpuconsole logs -f {name}'.",
         ) from error
-    return ending_of(engine, container_id, code, started_at=started_at)
+    ending = ending_of(engine, container_id, code, started_at=started_at)
+    if ending.last_lines or len(seen) > _SHORT_OUTPUT:
+        return ending
+    return replace(ending, last_lines=tuple(plain(seen).splitlines()))
+
+
+def _first_end(engine: Engine, container_id: str, *, started_at: float) -> int | None:
+    """The exit code that a container's output ended with; None when the engine does not know it any more.
+
+    Raises:
+        TimedOut: It has not ended.
+    """
+    try:
+        container = engine.container(container_id)
+        if container.restart_policy in ("", "no"):
+            return engine.wait(container_id, timeout_s=_END_S)
+    except NotFound:
+        return exit_code_from_events(engine, container_id, since=started_at)
+    # One that is started again at once runs by now, and the end to wait for would be its next.
+    code = exit_code_from_events(engine, container_id, since=started_at)
+    return engine.wait(container_id, timeout_s=_END_S) if code is None else code
 
 
 def now() -> float:

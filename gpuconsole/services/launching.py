@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from gpuconsole.core.errors import Conflict, NotFound
+from gpuconsole.core.errors import Conflict, ConsoleError, NotFound
 from gpuconsole.engine.model import Container
 from gpuconsole.engine.protocol import Engine, InteractiveProcess
 from gpuconsole.launch.request import name_for
@@ -18,6 +18,7 @@ from gpuconsole.services.planning import LaunchPlan, chosen_freely, plan_launch,
 from gpuconsole.services.pulling import PullState, ensure_image
 from gpuconsole.services.session import Session
 from gpuconsole.services.undoing import Made
+from gpuconsole.services.unstarted import refuse_unstarted
 
 _NAME_TRIES = 5
 _NO_KEYS = ""
@@ -138,6 +139,7 @@ def _bring_up(
             on_step(LaunchStep(Phase.WATCH))
             ending = first_second(engine, made.container_id, started_at=started_at)
             _go_on(cancel, "just after the start")
+            refuse_unstarted(ending, plan.request, followed=False)
     except BaseException as error:
         if process is not None:
             process.close()
@@ -156,6 +158,11 @@ def _bring_up(
             on_output=on_output,
             cancel=cancel,
         )
+        try:
+            refuse_unstarted(ending, plan.request, followed=True)
+        except ConsoleError as error:
+            made.undo(error)
+            raise
     return _settled(engine, made.container_id, plan, ending, started_at=started_at)
 
 
@@ -164,7 +171,7 @@ def _create(engine: Engine, plan: LaunchPlan, made: Made, on_step: OnStep) -> La
     on_step(LaunchStep(Phase.CREATE, plan=plan))
     for attempt in range(_NAME_TRIES):
         try:
-            made.container_id = engine.create(plan.request)
+            made.container_id, made.name = engine.create(plan.request), plan.name
         except Conflict:
             if plan.spec.name is not None or attempt == _NAME_TRIES - 1:
                 raise

@@ -12,7 +12,6 @@ from gpuconsole.core.errors import ConsoleError
 from gpuconsole.core.text import plain_line
 from gpuconsole.launch.spec import SpecInvalid
 from gpuconsole.services.cancelling import Cancellation
-from gpuconsole.services.endings import describe_exit
 from gpuconsole.services.launching import Launched, LaunchStep, Phase, launch
 from gpuconsole.services.runs import RunKind, RunState
 from gpuconsole.services.weighing import spec_of
@@ -125,6 +124,6 @@ def _conclusion(launched: Launched) -> tuple[RunState, str]:
     ending = launched.ending
     if ending is None:
         return RunState.OK, f"{launched.name} runs"
-    if ending.exit_code in (0, None):
+    if ending.exit_code in (0, None) and ending.restarts is None:
         return RunState.OK, f"{launched.name} is done"
-    return RunState.FAILED, f"{launched.name} ended at once, {describe_exit(ending.exit_code)}"
+    return RunState.FAILED, f"{launched.name} {ending.words}"

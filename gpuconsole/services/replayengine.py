@@ -126,7 +126,7 @@ class RecordedEngine:
                 return container
         raise NotFound(f"There was no container {reference} then.", hint="The list shows those there were.")
 
-    def images(self) -> tuple[Image, ...]:
+    def images(self, *, nameless: bool = False) -> tuple[Image, ...]:
         """The images there were."""
         return tuple(view.image for view in self._player.state.images)
 
@@ -181,8 +181,10 @@ class RecordedEngine:
             raise TimedOut(f"{container.name} runs in the recording.", hint="Play on until it ends.")
         return container.exit_code
 
-    def volumes(self) -> frozenset[str]:
-        """Those that containers had."""
+    def volumes(self, *, label: str | None = None) -> frozenset[str]:
+        """Those that containers had; what labels they had is not in a recording."""
+        if label is not None:
+            return frozenset()
         mounts = (mount for container in self.containers() for mount in container.mounts)
         return frozenset(mount.source for mount in mounts if mount.kind == "volume")
 
@@ -194,5 +196,5 @@ class RecordedEngine:
     def _refuse(self, *arguments: Any, **options: Any) -> NoReturn:
         raise refusal()
 
-    create = start = stop = restart = pause = unpause = remove = remove_volume = _refuse
+    create = start = stop = restart = pause = unpause = remove = remove_volume = remove_image = _refuse
     execute = execute_interactive = attach = pull = _refuse

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from gpuconsole.core.errors import ConsoleError, NotFound
 from gpuconsole.engine.protocol import Engine
+from gpuconsole.launch.labels import LAUNCH
 from gpuconsole.services.planning import LaunchPlan
 
 
 class Made:
-    """What a launch makes on the engine. Made before the first of it, to know which volumes were there.
+    """What a launch makes on the engine, told apart from all that others make there meanwhile.
+
+    The container is known by its id, never by a name, which may pass to another one; its new volumes by the random word
+    that the plan puts on them.
 
     Args:
         engine: Where it is made.
@@ -17,39 +21,55 @@ class Made:
 
     def __init__(self, engine: Engine, plan: LaunchPlan) -> None:
         self._engine = engine
-        self._name = plan.name
-        named = {mount.source for mount in plan.request.mounts if mount.kind == "volume"}
-        self._volumes = sorted(named - engine.volumes()) if named else []
+        self._word = plan.request.volume_labels.get(LAUNCH)
+        self._may_make_volumes = any(mount.kind == "volume" for mount in plan.request.mounts)
         self.container_id = ""
-        """Set when the container was made."""
+        """Set when the container was made, as is the next."""
+        self.name = plan.name
 
     def undo(self, error: BaseException) -> None:
         """Remove the container, and the volumes that came with it.
 
         Args:
-            error: Why; the errors here are told with it.
-
-        Raises:
-            ConsoleError: Of the kind of ``error``: something could not be removed and is left behind.
+            error: Why. What could not be removed is added to what it says; the caller raises it again.
         """
-        try:
-            self._remove()
-        except ConsoleError as failure:
-            left = f"The container {self._name} is left behind: {failure.message}"
-            remedy = f"Remove it by 'gpuconsole rm --force {self._name}' when the engine answers again."
-            if isinstance(error, ConsoleError):
-                raise type(error)(f"{error.message} {left}", hint=remedy, detail=error.detail) from error
-            raise ConsoleError(left, hint=remedy) from error
-
-    def _remove(self) -> None:
+        left = [said for said in (self._left_container(), self._left_volumes()) if said]
+        if not left:
+            return
+        told = " ".join(left)
+        remedy = "When the engine answers again, look at 'docker volume ls'."
         if self.container_id:
-            try:
-                self._engine.remove(self.container_id, force=True, volumes=True)
-            except NotFound:
-                pass
-        for name in self._volumes:
+            remedy = f"When the engine answers again, remove it by 'gpuconsole rm --force {self.container_id[:12]}'."
+        if isinstance(error, ConsoleError):
+            error.message, error.hint = f"{error.message} {told}", remedy
+            error.args = (error.message,)
+        else:
+            error.add_note(f"{told} {remedy}")
+
+    def _left_container(self) -> str | None:
+        """What to say when the container could not be removed."""
+        if not self.container_id:
+            return None
+        try:
+            self._engine.remove(self.container_id, force=True, volumes=True)
+        except NotFound:
+            return None
+        except ConsoleError as failure:
+            return f"The container {self.name} ({self.container_id[:12]}) is left behind: {failure.message}"
+        return None
+
+    def _left_volumes(self) -> str | None:
+        """What to say when it cannot be known which volumes it made."""
+        if not self._may_make_volumes or self._word is None:
+            return None
+        try:
+            names = self._engine.volumes(label=f"{LAUNCH}={self._word}")
+        except ConsoleError as failure:
+            return f"A volume may be left behind: {failure.message}"
+        for name in names:
             try:
                 self._engine.remove_volume(name)
             except ConsoleError:
-                # It was never made, or another container took it into use meanwhile: then it is no longer ours.
+                # Another container took it into use meanwhile: then it is no longer ours.
                 continue
+        return None

@@ -18,7 +18,8 @@ from gpuconsole.cli import front
 from gpuconsole.cli.commands import COMMANDS, cli
 from gpuconsole.cli.context import Settings, pass_settings
 from gpuconsole.cli.lazy import LazyGroup
-from gpuconsole.cli.output import Column, confirm, table, width_of
+from gpuconsole.cli.output import confirm
+from gpuconsole.cli.tables import Column, table, width_of
 from gpuconsole.core import errors
 from gpuconsole.core.errors import ConsoleError, ExitCode, Refused
 
@@ -76,11 +77,14 @@ def test_a_fault_of_our_own_is_owned_up_to_without_a_traceback(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fail(**_: object) -> None:
-        raise KeyError("boom")
+        error = KeyError("boom")
+        error.add_note("The container x is left behind.")
+        raise error
 
     monkeypatch.setattr(cli, "main", fail)
     assert front.main([]) == ExitCode.INTERNAL
     err = capsys.readouterr().err
+    assert "The container x is left behind." in err
     assert "inside gpuconsole itself" in err
     assert "Traceback" not in err
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -18,7 +19,9 @@ from tests.engine.contract import until
 from tests.rig.client import EngineClient
 from tests.rig.engines import Engine
 
-pytestmark = pytest.mark.engine
+# What fails on a thread beside a test fails the test.
+UNSEEN = "error::pytest.PytestUnhandledThreadExceptionWarning"
+pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings(UNSEEN)]
 
 
 def connect(engine: EngineClient, *, timeout_s: float = 10) -> DockerEngine:
@@ -129,20 +132,23 @@ def test_containers_that_come_and_go_while_they_are_listed(engine: EngineClient,
     ours = connect(engine)
     stop = threading.Event()
 
-    def churn() -> None:
-        other = connect(engine)
+    def churn() -> int:
+        """How many containers came and went."""
+        rounds, other = 0, connect(engine)
         while not stop.is_set():
             other.remove(other.create(CreateRequest(image=small_image)), force=True)
+            rounds += 1
         other.close()
+        return rounds
 
-    thread = threading.Thread(target=churn)
-    thread.start()
-    try:
-        for _ in range(60):
-            ours.containers()
-    finally:
-        stop.set()
-        thread.join()
+    with ThreadPoolExecutor(max_workers=1) as beside:
+        rounds = beside.submit(churn)
+        try:
+            for _ in range(60):
+                ours.containers()
+        finally:
+            stop.set()
+        assert rounds.result(timeout=60) > 0
     ours.close()
 
 
@@ -227,8 +233,9 @@ def test_an_interrupt_while_a_container_is_made_leaves_none(
 
     ask: Callable[..., object] = ours.connection.ask
     monkeypatch.setattr(ours.connection, "ask", first_ask)
+    labels = {"plain": "x", "hostile": "\x1b[2J[red]\u202e\ra\nb ", "": "", "  blank ": "é"}
     with pytest.raises(KeyboardInterrupt):
-        ours.create(CreateRequest(image=image, name="interrupted"))
+        ours.create(CreateRequest(image=image, name="interrupted", labels=labels))
     with pytest.raises(NotFound):
         ours.container("interrupted")
     ours.close()

@@ -19,7 +19,7 @@ from gpuconsole.launch import labels
 from gpuconsole.launch.fields import Surroundings
 from gpuconsole.launch.options import LaunchOptions, read_options
 from gpuconsole.launch.spec import LaunchSpec
-from gpuconsole.services import launching, undoing
+from gpuconsole.services import launching
 from gpuconsole.services.cancelling import Cancellation, Cancelled
 from gpuconsole.services.launching import Launched, LaunchStep, Phase, launch
 from gpuconsole.services.planning import plan_launch
@@ -566,25 +566,6 @@ def test_stopped_while_following_the_container_goes_on(engine: Engine, sessions:
         launch(sessions(engine), wanted, ignore, cancel=cancel, on_output=stop)
     assert "long goes on" in caught.value.message
     assert inspected(engine, "long")["State"]["Running"]
-
-
-def test_what_cannot_be_taken_back_is_said(
-    engine_modern: Engine, sessions: OpenSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The engine hangs between the making and the start."""
-    session = sessions(engine_modern)
-    refusal = EngineRefused("The engine does not answer.", hint="Look at it.")
-
-    def fail(*_: object, **__: object) -> None:
-        raise refusal
-
-    monkeypatch.setattr(undoing.Made, "_remove", fail)
-    wanted = spec(engine_modern.load("small"), "/no/such/program", gpus="none", init=False, name="stuck")
-    with pytest.raises(ConsoleError) as caught:
-        launch(session, wanted, ignore)
-    assert "/no/such/program" in caught.value.message
-    assert "The container stuck is left behind: The engine does not answer." in caught.value.message
-    assert "gpuconsole rm --force stuck" in caught.value.hint
 
 
 # The line that does the same

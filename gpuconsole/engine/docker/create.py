@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import secrets
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from gpuconsole.core.errors import Conflict, ConsoleError, EngineRefused, EngineUnavailable, NotFound, TimedOut
-from gpuconsole.engine.docker.answers import Answer, labels, line, part
+from gpuconsole.engine.docker.answers import Answer, line, part
 from gpuconsole.engine.docker.connection import Connection
 from gpuconsole.engine.docker.gpus import cdi_devices
 from gpuconsole.engine.model import GpuPath, Mount
@@ -72,10 +73,11 @@ def _undo(connection: Connection, name: str, request: CreateRequest, *, tries: i
             made = _found(connection, name)
         if made is None:
             return
+        # As the engine has it, not made harmless: what was sent must come back unchanged.
         config = part(made, "Config")
-        labelled = all(labels(config).get(key) == value for key, value in request.labels.items())
+        labelled = all(part(config, "Labels").get(key) == value for key, value in request.labels.items())
         unused = line(part(made, "State"), "Status") == "created"
-        if labelled and unused and line(config, "Image") == request.image:
+        if labelled and unused and config.get("Image") == request.image:
             identity = line(made, "Id")
             connection.tell(lambda client: client.remove_container(identity, force=True, v=True))
 
@@ -116,7 +118,7 @@ def _host(request: CreateRequest) -> dict[str, Any]:
         bindings.setdefault(key, []).append({"HostIp": port.host_ip, "HostPort": number})
     optional: dict[str, Any] = {
         # Mounts rather than binds: a missing folder is an error then, not made anew and owned by root.
-        "Mounts": [_mount(mount) for mount in request.mounts] or None,
+        "Mounts": [_mount(mount, request.volume_labels) for mount in request.mounts] or None,
         "PortBindings": bindings or None,
         "ShmSize": request.shm_bytes,
         "IpcMode": request.ipc_mode,
@@ -131,8 +133,11 @@ def _host(request: CreateRequest) -> dict[str, Any]:
     return {key: value for key, value in optional.items() if value is not None}
 
 
-def _mount(mount: Mount) -> dict[str, Any]:
+def _mount(mount: Mount, volume_labels: Mapping[str, str]) -> dict[str, Any]:
     asked: dict[str, Any] = {"Type": mount.kind, "Target": mount.target, "ReadOnly": mount.read_only}
+    if mount.kind == "volume" and volume_labels:
+        # The engine puts them on a volume that it makes now, and leaves one that is there as it is.
+        asked["VolumeOptions"] = {"Labels": dict(volume_labels)}
     return asked if mount.kind == "tmpfs" else asked | {"Source": mount.source}
 
 

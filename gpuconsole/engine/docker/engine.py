@@ -71,13 +71,17 @@ class DockerEngine:
         """The container with this name, id or unambiguous start of an id."""
         return containers.find_container(self._connection, reference)
 
-    def images(self) -> tuple[Image, ...]:
-        """All local images that have a tag or digest or are in use, newest first."""
-        return images.list_images(self._connection)
+    def images(self, *, nameless: bool = False) -> tuple[Image, ...]:
+        """All local images that have a tag or digest or are in use, newest first; with ``nameless`` the others too."""
+        return images.list_images(self._connection, nameless=nameless)
 
     def image(self, reference: str) -> Image:
         """The local image with this tag, digest or id; its containers are not counted."""
         return images.find_image(self._connection, reference)
+
+    def remove_image(self, reference: str) -> None:
+        """Take a name from an image, and with its last name the image; by its id the image."""
+        images.remove_image(self._connection, reference)
 
     def usage(self, container_id: str) -> Usage:
         """CPU and memory now; takes one to two seconds, since CPU use is a difference."""
@@ -189,9 +193,9 @@ class DockerEngine:
         """Pull an image; a failure is raised from the iteration, with which the pull begins."""
         return pull.pull(self._connection, reference, platform=platform)
 
-    def volumes(self) -> frozenset[str]:
-        """The names of all volumes, anonymous ones included."""
-        return volumes.volume_names(self._connection)
+    def volumes(self, *, label: str | None = None) -> frozenset[str]:
+        """The names of all volumes, anonymous ones included; only of those with ``label``, a ``KEY=VALUE``."""
+        return volumes.volume_names(self._connection, label=label)
 
     def remove_volume(self, name: str) -> None:
         """Remove a volume that no container uses."""

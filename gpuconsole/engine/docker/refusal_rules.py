@@ -36,6 +36,27 @@ def rule(words: str, error: type[ConsoleError], message: str, hint: str = "") ->
     return Rule(re.compile(words, re.IGNORECASE), error, message, hint)
 
 
+PROGRAM_RULES = (
+    rule(
+        r"(?:exec: \"|stat )/sbin/docker-init\"?: no such file or directory",
+        Conflict,
+        "The engine's init cannot be started in the container: a mount hides /sbin.",
+        "Pass --no-init, or mount something smaller.",
+    ),
+    rule(
+        r"exec: \"([^\"]+)\": .*(?:executable file not found|no such file or directory|not a directory)"
+        r"|stat ([^:\s]+): no such file or directory",
+        NotFound,
+        "There is no program {1} in the container.",
+        "Look at the command and the image's entrypoint; of a script, at its first line as well.",
+    ),
+    rule(
+        r"exec: \"([^\"]+)\": .*(?:permission denied|is a directory)",
+        Refused,
+        "The program {1} in the container may not be run.",
+        "Its mode needs the x bit.",
+    ),
+)
 PLACE_RULES = (
     rule(
         r"(?:Bind for|for host port|bind host port(?: for)?|listen (?:tcp|udp)[46]?) (\[[^\]]*\]|[^\s:]*):(\d+)"
@@ -114,25 +135,6 @@ OBJECT_RULES = (
         NotFound,
         "The engine's machine has no init program for containers.",
         "Install catatonit there, or leave the init out.",
-    ),
-    rule(
-        r"(?:exec: \"|stat )/sbin/docker-init\"?: no such file or directory",
-        Conflict,
-        "The engine's init cannot be started in the container: a mount hides /sbin.",
-        "Pass --no-init, or mount something smaller.",
-    ),
-    rule(
-        r"exec: \"([^\"]+)\": (?:executable file not found|stat [^:]+: no such file|.*no such file or directory)"
-        r"|stat ([^:\s]+): no such file or directory",
-        NotFound,
-        "There is no program {1} in the container.",
-        "Look at the command and the image's entrypoint.",
-    ),
-    rule(
-        r"exec: \"([^\"]+)\": .*(?:permission denied|is a directory)",
-        Refused,
-        "The program {1} in the container may not be run.",
-        "Its mode needs the x bit.",
     ),
     rule(
         r"exec format error",

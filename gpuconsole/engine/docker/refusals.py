@@ -8,11 +8,18 @@ from gpuconsole.core.errors import Conflict, ConsoleError, EngineRefused, NotFou
 from gpuconsole.core.text import plain
 from gpuconsole.engine.docker.errors import clean_daemon_error
 from gpuconsole.engine.docker.gpu_rules import GPU_RULES
-from gpuconsole.engine.docker.refusal_rules import ACCESS_RULES, OBJECT_RULES, PLACE_RULES, STATE_RULES, Rule
+from gpuconsole.engine.docker.refusal_rules import (
+    ACCESS_RULES,
+    OBJECT_RULES,
+    PLACE_RULES,
+    PROGRAM_RULES,
+    STATE_RULES,
+    Rule,
+)
 from gpuconsole.engine.docker.registry_rules import REGISTRY_RULES
 from gpuconsole.engine.docker.value_rules import VALUE_RULES
 
-_START_RULES = GPU_RULES + VALUE_RULES + PLACE_RULES + OBJECT_RULES + STATE_RULES + ACCESS_RULES
+_START_RULES = GPU_RULES + VALUE_RULES + PROGRAM_RULES + PLACE_RULES + OBJECT_RULES + STATE_RULES + ACCESS_RULES
 _BY_STATUS: dict[int, tuple[type[ConsoleError], str]] = {
     400: (EngineRefused, "Look at what was asked for."),
     401: (Refused, "Log in with 'docker login'."),

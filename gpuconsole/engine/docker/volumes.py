@@ -1,4 +1,4 @@
-"""Named volumes: which there are, and removing one."""
+"""Named volumes: which there are with a label, and removing one."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from gpuconsole.engine.docker.answers import Answer, line, objects
 from gpuconsole.engine.docker.connection import Connection
 
 
-def volume_names(connection: Connection) -> frozenset[str]:
-    """The names of all volumes; those of anonymous ones are hexadecimal digits."""
-    answer: Answer = connection.ask(lambda client: client.volumes())
+def volume_names(connection: Connection, *, label: str | None) -> frozenset[str]:
+    """The names of all volumes, or of those with ``label``; those of anonymous ones are hexadecimal digits."""
+    filters = {} if label is None else {"label": label}
+    answer: Answer = connection.ask(lambda client: client.volumes(filters=filters))
     return frozenset(line(volume, "Name") for volume in objects(answer, "Volumes"))
 
 

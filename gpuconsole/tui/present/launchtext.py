@@ -10,7 +10,6 @@ from gpuconsole.core.text import duration, plain_line, shorten, size
 from gpuconsole.engine.model import Image, PullProgress
 from gpuconsole.images.facts import ImageFacts, image_facts
 from gpuconsole.launch.render import DockerRun
-from gpuconsole.services.endings import describe_ending, describe_exit
 from gpuconsole.services.images import ImageView
 from gpuconsole.services.launching import Launched
 from gpuconsole.services.launchruns import LaunchNews
@@ -58,11 +57,11 @@ def failure_lines(error: ConsoleError, width: int) -> Lines:
 def ended_lines(launched: Launched, width: int) -> Lines:
     """A container that ended badly at once, with the last it said."""
     ending = launched.ending
-    code = None if ending is None else ending.exit_code
-    words = describe_ending(ending.container) if ending is not None and ending.container is not None else None
-    words = words or ("its exit code is not known" if code is None else describe_exit(code))
-    lines = wrapped(f"{launched.name} has ended at once, {words}.", width, "critical")
-    if launched.plan.request.auto_remove:
+    words = "has ended" if ending is None else ending.words
+    lines = wrapped(f"{launched.name} {words}.", width, "critical")
+    if ending is not None and ending.restarts is not None:
+        lines += wrapped("It goes on so until it is stopped; l shows its output on the main screen.", width)
+    elif launched.plan.request.auto_remove:
         lines += wrapped("It was removed, as ticked.", width)
     else:
         lines += wrapped("It is kept: l shows its output on the main screen, d removes it.", width)

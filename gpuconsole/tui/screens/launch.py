@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import events, on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal
+from textual.containers import Horizontal, VerticalScroll
 from textual.message import Message
 from textual.widgets import Button
 
@@ -94,7 +94,7 @@ class LaunchScreen(Weighing):
             yield Tick("attach", id="join", value=True)
             yield Tick("terminal", id="terminal", value=True)
             yield Tick("remove it when it ends", id="remove")
-        yield Lines(id="below")
+        yield VerticalScroll(Lines(id="below"), id="room", can_focus=False)
         yield KeyLine(id="keys")
         yield Choices(id="choices")
 
@@ -208,17 +208,18 @@ class LaunchScreen(Weighing):
         elif isinstance(outcome, ConsoleError):
             app.post_message(ActionFailed(outcome))
         else:
-            ended = outcome.ending is not None
-            app.post_message(ActionDone(f"{outcome.name} has ended already." if ended else f"{outcome.name} runs."))
+            words = "runs" if outcome.ending is None else outcome.ending.words
+            app.post_message(ActionDone(f"{outcome.name} {words}."))
             app.desk.refresh()
 
     @on(WentOn)
     def _show_step(self, news: WentOn) -> None:
         if self._run is None:
             return
-        below = self.query_one("#below", Lines)
-        rows = max(3, self.size.height - below.region.y - 1)
-        below.show(launchtext.progress_lines(news.news, self.app.glyphs, width=self.size.width, rows=rows))
+        rows = max(3, self.query_one("#room").size.height)
+        self.query_one("#below", Lines).show(
+            launchtext.progress_lines(news.news, self.app.glyphs, width=self.size.width, rows=rows)
+        )
 
     @on(Ended)
     def _finish(self, news: Ended) -> None:
@@ -231,7 +232,7 @@ class LaunchScreen(Weighing):
             self._refuse(outcome.problems)
         elif isinstance(outcome, ConsoleError):
             self._stay(launchtext.failure_lines(outcome, self.size.width))
-        elif outcome.ending is not None and outcome.ending.exit_code != 0:
+        elif outcome.ending is not None and (outcome.ending.exit_code != 0 or outcome.ending.restarts is not None):
             self.app.desk.refresh()
             self._stay(launchtext.ended_lines(outcome, self.size.width))
         else:
