@@ -4,7 +4,7 @@
 
 Needs tmux, a GPU, an engine with that container running, gpuconsole importable. For each size FOLDER then holds
 ``SCREEN-COLUMNSxROWS.ansi`` (``tmux capture-pane -e -p``) and ``.txt``. UUIDs are replaced. Exits 0 when every screen
-came, 1 when one did not; what stood there instead is kept all the same.
+came, 1 when one did not; what stood there instead is kept all the same. The machine's name is replaced too.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import argparse
 import os
 import re
 import shlex
+import socket
 import subprocess
 import sys
 import tempfile
@@ -21,6 +22,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 SIZES = ((80, 24), (120, 36), (200, 50))
+_HOST = "gpu-box"
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _ESCAPES = re.compile(r"\x1b\[[0-9;:]*m")
 
@@ -57,6 +59,9 @@ class Terminal:
     def screen(self) -> str:
         """What stands there, with colours."""
         text = self._tmux("capture-pane", "-e", "-p")
+        name = socket.gethostname().partition(".")[0]
+        if name != _HOST:  # of the same length, so that nothing is shifted
+            text = text.replace(name, _HOST.ljust(len(name))[: len(name)])
         return _UUID.sub("00000000-0000-4000-8000-000000000000", text)
 
     def wait_for(self, words: str, *, seconds: float = 60.0) -> bool:

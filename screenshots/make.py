@@ -74,7 +74,7 @@ SCENES = (
     Scene("main", "The console: GPUs with their use, memory and state above, containers below", _keys()),
     Scene("container", "All about one container: GPUs, mounts, ports, environment, last check", _keys("enter")),
     Scene("gpu", "One GPU: its history, the processes on it, every reading", _keys("tab", "enter")),
-    Scene("logs", "The output of a container, followed", _keys("l"), ready="step "),
+    Scene("logs", "The output of a container, followed", _keys("l")),
     Scene("launch", "The launch form with the docker command it amounts to", _keys("n"), ready="docker run"),
     Scene("check", "What a check found inside a container", _keys("4", "enter")),
 )
@@ -104,11 +104,16 @@ async def _play(pilot: Pilot[None], desk: ReplayDesk, recording: Recording) -> N
             desk.go_to(event.at)
             await _until(pilot, lambda view=event.body: app.host_view is view, "a look at the GPUs")
     desk.go_to(recording.length_s)
-    await _until(pilot, lambda: app.containers is desk.player.state.containers, "the containers")
-    # The one that works, under the cursor.
-    views = desk.player.state.containers
-    app.launched(max(views, key=lambda view: view.gpu_memory_bytes or 0).container.id)
+    state = desk.player.state
+    await _until(pilot, lambda: app.containers is state.containers and app.images is state.images, "the lists")
+    await _until(pilot, lambda: app.runs == desk.runs.all() and app.link is state.link, "the runs")
+    app.launched(_busiest(desk))  # under the cursor
     await pilot.pause()
+
+
+def _busiest(desk: ReplayDesk) -> str:
+    """Id of the container that holds most GPU memory."""
+    return max(desk.player.state.containers, key=lambda view: view.gpu_memory_bytes or 0).container.id
 
 
 async def _steady(pilot: Pilot[None], ready: str) -> None:
@@ -134,7 +139,8 @@ async def draw(recording: Recording, scene: Scene, size: tuple[int, int]) -> str
         app.theme = "gpuconsole-dark"
         await _play(pilot, desk, recording)
         await scene.walk(pilot)
-        await _steady(pilot, scene.ready)
+        output = desk.player.state.output.get(_busiest(desk), [])
+        await _steady(pilot, output[-1].text if scene.name == "logs" and output else scene.ready)
         strips = app.screen._compositor.render_strips()
         colours = app.current_theme
         lines = [list(strip) for strip in strips]

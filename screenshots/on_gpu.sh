@@ -8,6 +8,7 @@
 #   console-h200.jsonl.gz   the recording, without names: it belongs into tests/fixtures
 #   tmux/*.ansi, *.txt      captures of the live console at three sizes: they belong into screenshots/tmux
 #   console.log             what was done, and what each command said
+# screenshots/take.sh puts them there and draws the pictures.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 image=${1:?name the image with CUDA PyTorch}
@@ -15,7 +16,7 @@ shift
 out=$(mkdir -p "${OUT:-out}" && cd "${OUT:-out}" && pwd)
 # A name of its own for the machine, so that no capture shows the real one. Only this script and what it starts see it.
 if [ -z "${GPUCONSOLE_RENAMED:-}" ] && [ "$(id -u)" = 0 ] && unshare --uts true 2>/dev/null; then
-  GPUCONSOLE_RENAMED=1 OUT=$out exec unshare --uts bash -c 'hostname gpu-box; exec "$@"' _ "$0" "$image" "$@"
+  GPUCONSOLE_RENAMED=1 OUT=$out exec unshare --uts bash -c 'hostname gpu-box 2>/dev/null || echo gpu-box >/proc/sys/kernel/hostname; exec "$@"' _ "$0" "$image" "$@"
 fi
 exec > >(tee "$out/console.log") 2>&1
 export HOME=${CONSOLE_HOME:-/home/me} LC_ALL=C.UTF-8 PYTHONPATH="$here/..${PYTHONPATH:+:$PYTHONPATH}"
