@@ -193,8 +193,10 @@ def _attached(settings: Settings, container: Container, *, keys: bytes, written:
     size = terminal_size() if terminal else None
     process = settings.session().engine.attach(container.id, size=size, detach_keys=written)
     sink, finish = (write_through, lambda: None) if terminal else cleaning_sink()
-    outcome = Conversation(process, keys=keys if terminal else b"", terminal=terminal, sink=sink).run()
-    finish()
+    try:
+        outcome = Conversation(process, keys=keys if terminal else b"", terminal=terminal, sink=sink).run()
+    finally:
+        finish()
     code = _exit_code(process, outcome)
     if code is None:
         return outcome, _left(outcome, f"container {container.name}")

@@ -186,11 +186,13 @@ def _launch(session: Session, spec: LaunchSpec, *, wait: bool, as_json: bool) ->
     def work(cancel: Cancellation) -> Launched:
         return launching.launch(session, spec, told.step, cancel=cancel, on_output=passing)
 
-    launched = run_interruptible(
-        work,
-        tell=told.interrupted,
-        left=lambda: left_at_once(told.what_is_left, hint="See what there is by 'gpuconsole ps'."),
-    )
-    if passing is not None:
-        passing.finish()
+    try:
+        launched = run_interruptible(
+            work,
+            tell=told.interrupted,
+            left=lambda: left_at_once(told.what_is_left, hint="See what there is by 'gpuconsole ps'."),
+        )
+    finally:
+        if passing is not None:
+            passing.finish()
     return told.result(launched, followed=wait)

@@ -124,9 +124,11 @@ class ContainerWatcher:
             retry_s = min(2 * retry_s, self._pace.longest_retry_s)
 
     def _pause(self, seconds: float) -> None:
-        """Wait, unless woken."""
+        """Wait, unless woken; what the lost connection had still to say does not wake."""
+        until = time.monotonic() + seconds
         try:
-            self._inbox.get(timeout=seconds)
+            while self._inbox.get(timeout=max(0.0, until - time.monotonic())) is not _WAKE:
+                pass
         except queue.Empty:
             return
 

@@ -365,3 +365,15 @@ def test_what_the_caller_ignores_stays_ignored(engine_modern: Engine) -> None:
     launch.wait_for("begun")
     launch.signal(signal.SIGHUP)
     assert launch.end()[0] == 5
+
+
+@pytest.mark.engine
+def test_ctrl_c_while_following_keeps_the_line_that_was_begun(engine_modern: Engine) -> None:
+    image = engine_modern.load("small")
+    command = ("sh", "-c", r"printf 'first\nunfinished'; sleep 1000")
+    launch = Running("launch", image, "--gpus", "none", "--wait", "--", *command, env=environment(engine_modern))
+    assert launch.process.stdout is not None
+    assert launch.process.stdout.readline() == "first\n"
+    launch.signal(signal.SIGINT)
+    code, out, _ = launch.end()
+    assert (code, out) == (ExitCode.INTERRUPTED, "unfinished\n")

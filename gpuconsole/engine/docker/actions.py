@@ -7,6 +7,7 @@ import json
 
 from gpuconsole.core.errors import Conflict, EngineRefused, TimedOut
 from gpuconsole.engine.docker.connection import Connection
+from gpuconsole.engine.docker.exchange import Exchange
 
 _START_TIMEOUT_S = 120.0
 """The first GPU container after a boot waits for the driver to come up."""
@@ -61,13 +62,25 @@ def wait(connection: Connection, container_id: str, *, timeout_s: float | None) 
         NotFound: There is no such container.
         EngineUnavailable: The connection broke or was closed.
     """
-    exchange = connection.exchange("POST", f"/containers/{container_id}/wait", answer_timeout_s=timeout_s)
     try:
-        raw = exchange.whole(timeout_s=timeout_s)
+        return exit_code_in(waiting(connection, container_id, timeout_s=timeout_s).whole(timeout_s=timeout_s))
     except TimedOut as error:
         raise TimedOut(
             f"Container {container_id[:12]} had not ended after {timeout_s:.0f} s.", hint="It goes on running."
         ) from error
+
+
+def waiting(connection: Connection, container_id: str, *, timeout_s: float | None) -> Exchange:
+    """The request that is answered with a container's end; closing it lets go of the waiting."""
+    return connection.exchange("POST", f"/containers/{container_id}/wait", answer_timeout_s=timeout_s)
+
+
+def exit_code_in(raw: bytes) -> int:
+    """The exit code that the answer to :func:`waiting` tells.
+
+    Raises:
+        EngineRefused: It tells none.
+    """
     with contextlib.suppress(ValueError, KeyError, TypeError):
         return int(json.loads(raw)["StatusCode"])
     raise EngineRefused("The engine did not say how the container ended.", hint="'gpuconsole ps' shows its state.")

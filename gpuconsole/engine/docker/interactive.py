@@ -98,14 +98,18 @@ def attach(
     config = answer["Config"]
     tty = bool(config["Tty"])
     stdin = bool(config["OpenStdin"]) and (tty or not config["StdinOnce"])
-    end = _End(connection, str(answer["Id"]))
     exchange = connection.exchange(
         "POST",
         f"/containers/{answer['Id']}/attach",
         query={"stream": 1, "stdin": int(stdin), "stdout": 1, "stderr": 1, "detachKeys": detach_keys},
         hijack=True,
     )
-    exchange.open()
+    end = _End(connection, str(answer["Id"]))
+    try:
+        exchange.open()
+    except BaseException:
+        end.close()
+        raise
     process = AttachedContainer(connection, str(answer["Id"]), exchange, tty=tty, end=end, stdin=stdin)
     if tty and size is not None:
         # A program draws itself anew when the size changes, and only then: one step up, then the true size.
@@ -120,15 +124,19 @@ class _End:
     def __init__(self, connection: Connection, container_id: str) -> None:
         self._code: int | None = None
         self._known = threading.Event()
-        thread = threading.Thread(target=self._wait, args=(connection, container_id), name="wait-end", daemon=True)
-        thread.start()
+        self._waiting = actions.waiting(connection, container_id, timeout_s=None)
+        threading.Thread(target=self._wait, name="wait-end", daemon=True).start()
 
-    def _wait(self, connection: Connection, container_id: str) -> None:
+    def _wait(self) -> None:
         try:
-            self._code = actions.wait(connection, container_id, timeout_s=None)
+            self._code = actions.exit_code_in(self._waiting.whole())
         except ConsoleError:  # the connection ended first, and nobody will ask
             pass
         self._known.set()
+
+    def close(self) -> None:
+        """Wait no longer; a code that is known stays so."""
+        self._waiting.close()
 
     def code(self, *, within_s: float) -> int | None:
         """Its exit code, None when it has not ended in that time."""
@@ -162,8 +170,15 @@ class AttachedContainer(DockerExec):
             super().close_input()
 
     def exit_code(self) -> int | None:
-        """The container's exit code, None while it runs."""
+        """The container's exit code, None while it runs, or when the connection was closed before its end."""
         return self._end.code(within_s=_BOOKKEEPING_S if self._ended else 0)
+
+    def close(self) -> None:
+        """Let go of the connections; the container goes on."""
+        ended = self._ended
+        super().close()
+        if not ended:  # else its code is about to come
+            self._end.close()
 
     def resize(self, *, rows: int, columns: int) -> None:
         """Tell its terminal the new size; nothing happens when it has none or has just ended."""
