@@ -64,12 +64,13 @@ class Compatibility:
 
     def cuda_of(self, driver: str) -> tuple[str, bool] | None:
         """The CUDA a driver offers, and whether that is exact: of a driver newer than all known ones it is a bound."""
-        known = [each for each in self.toolkits.values() if at_least(driver, each.driver)]
-        if not known:
-            return None
-        newest = max(known, key=lambda each: version(each.cuda))
-        last = max(self.toolkits.values(), key=lambda each: version(each.cuda))
-        return newest.cuda, newest is not last
+        found: tuple[str, bool] | None = None
+        newer = False
+        for each in sorted(self.toolkits.values(), key=lambda each: version(each.cuda)):
+            newer = not at_least(driver, each.driver)
+            if not newer:
+                found = each.cuda, True
+        return (found[0], newer) if found else None
 
     def kernels(self, torch: str, cuda: str, platform: str) -> Kernels | None:
         """What PyTorch's own build of torch for this CUDA has code for; None when no such build is known."""

@@ -28,6 +28,8 @@ class Case:
     host: HostTraits
     gpu: GpuTraits
     compatibility: Compatibility
+    offered: tuple[str | None, bool] = (None, True)
+    """The CUDA the driver offers, and whether it is exactly that one."""
 
     @property
     def platform(self) -> str | None:
@@ -161,8 +163,7 @@ def _met(case: Case) -> bool | None:
 
 
 def _holds(case: Case, brand: str, texts: tuple[str, ...]) -> bool | None:
-    cuda, exact = _host_cuda(case)
-    offer = Offer(case.host.driver, cuda, exact, case.gpu.capability, brand)
+    offer = Offer(case.host.driver, *case.offered, case.gpu.capability, brand)
     try:
         each = [meets(text, offer) for text in texts]
     except Malformed:
@@ -175,12 +176,6 @@ def _brands(case: Case) -> tuple[str, ...]:
 
 
 _ANY_BRAND = ("geforce", "geforcertx", "nvidia", "tesla", "nvidiartx", "quadro", "titan")
-
-
-def _host_cuda(case: Case) -> tuple[str | None, bool]:
-    if case.host.cuda:
-        return case.host.cuda, True
-    return (case.host.driver and case.compatibility.cuda_of(case.host.driver)) or (None, True)
 
 
 def _what_decides(case: Case) -> tuple[str, str]:

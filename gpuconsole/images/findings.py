@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,23 @@ from gpuconsole.core.errors import BadFile
 from gpuconsole.core.paths import state_dir
 from gpuconsole.core.text import plain_line
 from gpuconsole.images.catalog import FINDINGS, Catalog, CatalogImage, Evidence
-from gpuconsole.images.registry import Trouble
 
 _SCHEMA = "gpuconsole.catalog-findings/1"
+
+
+class Trouble(StrEnum):
+    """Why a registry gave no answer to go by."""
+
+    GONE = "gone"
+    """It has no such image."""
+    REFUSED = "refused"
+    """It does not give it out without a login."""
+    LIMIT = "limit"
+    """It has been asked too often."""
+    UNREACHED = "unreached"
+    """It cannot be reached."""
+    ANSWER = "answer"
+    """What it answered makes no sense."""
 
 
 @dataclass(frozen=True, slots=True)

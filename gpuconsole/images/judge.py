@@ -32,15 +32,23 @@ _ORDER = tuple(Word)
 
 def judge(image: ImageTraits, host: HostTraits, compatibility: Compatibility) -> Verdict:
     """The verdict on ``image`` for ``host``; a machine whose GPUs are unknown is judged as having one unknown GPU."""
+    offered = _offered(host, compatibility)
     reached: dict[GpuTraits, tuple[Reason, ...]] = {}
     judgements = []
     for gpu in host.gpus or (GpuTraits(),):
         kind = dataclasses.replace(gpu, label="")
         if kind not in reached:
-            reached[kind] = _reasons(Case(image, host, gpu, compatibility))
+            reached[kind] = _reasons(Case(image, host, gpu, compatibility, offered))
         reasons = reached[kind]
         judgements.append(Judgement(gpu=gpu.label, word=WORD_OF[reasons[0].effect], reasons=reasons))
     return _worst(judgements)
+
+
+def _offered(host: HostTraits, compatibility: Compatibility) -> tuple[str | None, bool]:
+    """The CUDA of the driver: what it said itself, else what follows from its version."""
+    if host.cuda:
+        return host.cuda, True
+    return (host.driver and compatibility.cuda_of(host.driver)) or (None, True)
 
 
 def _reasons(case: Case) -> tuple[Reason, ...]:

@@ -16,11 +16,11 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from gpuconsole.core.text import plain_line
+from gpuconsole.images.findings import Trouble
 from gpuconsole.images.reference import Reference
 
 Login = Callable[[str], tuple[str, str] | None]
@@ -40,21 +40,6 @@ _PARAMETER = re.compile(r'(\w+)="([^"]*)"')
 _SERVERS = {"docker.io": "registry-1.docker.io"}
 _TAG = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$")
 _PLATFORM = re.compile(r"^[a-z0-9]+/[a-z0-9]+(?:/[a-z0-9.]+)?$")
-
-
-class Trouble(StrEnum):
-    """Why a registry gave no answer to go by."""
-
-    GONE = "gone"
-    """It has no such image."""
-    REFUSED = "refused"
-    """It does not give it out without a login."""
-    LIMIT = "limit"
-    """It has been asked too often."""
-    UNREACHED = "unreached"
-    """It cannot be reached."""
-    ANSWER = "answer"
-    """What it answered makes no sense."""
 
 
 class RegistryError(Exception):
@@ -125,6 +110,10 @@ class Registries:
         return (
             tuple(tag for tag in named if isinstance(tag, str) and _TAG.match(tag)) if isinstance(named, list) else ()
         )
+
+    def has_login(self, registry: str) -> bool:
+        """Whether there is a login for it."""
+        return self._login(registry) is not None
 
     def _manifest(self, reference: Reference, what: str) -> _Answer:
         return self._ask(reference, f"manifests/{what}", accept=_ACCEPT)

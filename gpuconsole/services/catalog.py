@@ -10,7 +10,7 @@ from typing import Any
 
 from gpuconsole.core.paths import config_dir, state_dir
 from gpuconsole.images.catalog import FINDINGS, Catalog, CatalogImage, shipped_catalog, traits
-from gpuconsole.images.choice import nearest
+from gpuconsole.images.choice import Alternatives
 from gpuconsole.images.compatibility import shipped_compatibility
 from gpuconsole.images.judge import judge
 from gpuconsole.images.verdict import HostTraits, Verdict, Word
@@ -81,6 +81,7 @@ def view_catalog(catalog: Catalog, host: HostTraits) -> tuple[CatalogView, ...]:
     words = {reference: verdict.word for reference, verdict in verdicts.items()}
     listed = [image for image in catalog.recommended(host.driver) if _is_for(image, host)]
     recommended = sorted(listed, key=lambda image: _ORDER.index(words[image.reference]))
+    alternatives = Alternatives(catalog, verdicts)
     first = {image.reference for image in recommended}
     others = [image for image in catalog.images if image.reference not in first]
     return tuple(
@@ -88,7 +89,7 @@ def view_catalog(catalog: Catalog, host: HostTraits) -> tuple[CatalogView, ...]:
             image=image,
             verdict=verdicts[image.reference],
             recommended=image.reference in first,
-            instead=nearest(image, catalog, verdicts) if words[image.reference] is Word.WILL_NOT_RUN else None,
+            instead=alternatives.nearest(image) if words[image.reference] is Word.WILL_NOT_RUN else None,
         )
         for image in (*recommended, *others)
     )

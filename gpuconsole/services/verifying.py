@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from gpuconsole.core.errors import ConsoleError
-from gpuconsole.images.findings import Finding
+from gpuconsole.images.findings import Finding, Trouble
 from gpuconsole.images.reference import parse
-from gpuconsole.images.registry import Login, Registries, RegistryError, Trouble
+from gpuconsole.images.registry import Login, Registries, RegistryError
 from gpuconsole.services.gather import gather
 
 _WORKERS = 4

@@ -13,7 +13,7 @@ import pytest
 from gpuconsole.core.errors import BadFile, ExitCode
 from gpuconsole.images.catalog import AMD64, ARM64, Catalog, CatalogImage, Evidence, entry, shipped_catalog, traits
 from gpuconsole.images.catalog_files import read_catalog_files
-from gpuconsole.images.choice import nearest
+from gpuconsole.images.choice import Alternatives
 from gpuconsole.images.compatibility import shipped_compatibility
 from gpuconsole.images.reference import is_ngc_pytorch, is_pytorch
 from gpuconsole.images.verdict import GpuTraits, HostTraits, Word
@@ -140,7 +140,7 @@ def test_where_nothing_runs_nothing_is_offered() -> None:
     host = HostTraits("390.157", None, "amd64", (GpuTraits(capability=(3, 0)),), True)
     views = view_catalog(CATALOG, host)
     assert {view.verdict.word for view in views} == {Word.WILL_NOT_RUN}
-    assert nearest(views[0].image, CATALOG, {}) is None
+    assert Alternatives(CATALOG, {}).nearest(views[0].image) is None
     assert all("image" not in view.needs for view in views)
 
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from gpuconsole.images.catalog import Catalog, Evidence, entry
-from gpuconsole.images.findings import Finding, apply, load_findings, save_findings
+from gpuconsole.images.findings import Finding, Trouble, apply, load_findings, save_findings
 from gpuconsole.images.reference import parse
-from gpuconsole.images.registry import Registries, RegistryError, Trouble
+from gpuconsole.images.registry import Registries, RegistryError
 from gpuconsole.services.verifying import verify
 
 MANIFEST = json.dumps(
