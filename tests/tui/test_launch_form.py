@@ -487,12 +487,14 @@ async def test_an_engine_that_is_away_is_said_and_comes_back(engine_modern: Engi
         fields = await opened(pilot, app)
         fields.set("environment", "A=1")
         engine_modern.stop()
-        await until(pilot, lambda: "docker run" not in below(app) and below(app), what="the engine is away")
+        await until(pilot, lambda: "The last line that could be" in below(app), what="the engine is away")
         await pilot.press("f5")
         await until(pilot, lambda: form(app)._run is None and form(app)._failure, what="why it was not launched")
         assert fields.value("environment") == "A=1"
         engine_modern.start()
-        await until(pilot, lambda: "docker run" in below(app), seconds=60, what="it is back")
+        await until(
+            pilot, lambda: "docker run" in below(app) and "last line" not in below(app), seconds=60, what="it is back"
+        )
 
 
 async def test_the_toolkits_way_on_an_old_engine(engine_old: Engine, tmp_path: Path) -> None:
@@ -520,3 +522,48 @@ async def test_the_folder_is_gone(
         assert "is gone" in below(app)
         await pilot.press("f5")
         await until(pilot, lambda: form(app)._failure, what="why")
+
+
+async def test_the_last_line_that_could_be_stays_while_a_field_is_wrong(engine_modern: Engine, tmp_path: Path) -> None:
+    with_images(engine_modern)
+    app = console(engine_modern.host, tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        fields = await opened(pilot, app)
+        fields.set("name", "first")
+        await weighed(pilot, app)
+        assert "--name first " in below(app)
+        assert "last line" not in below(app)
+        fields.set("shm", "much")
+        await weighed(pilot, app)
+        assert "--name first " in below(app)
+        assert "The last line that could be" in below(app)
+        lines = form(app).query_one("#below", Lines).lines
+        assert {cell.tone for line in lines for cell in line if "docker run" in cell.text} == {"dim"}
+        await pilot.press("f5")
+        await pilot.pause()
+        assert "--name first " in below(app)
+        fields.set("shm", "1g")
+        fields.set("name", "second")
+        await weighed(pilot, app)
+        assert "--name second " in below(app)
+        assert "last line" not in below(app)
+        assert "--name first " not in below(app)
+
+
+async def test_what_is_too_long_for_the_room_below_scrolls(engine_modern: Engine, tmp_path: Path) -> None:
+    with_images(engine_modern)
+    app = console(engine_modern.host, tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        fields = await opened(pilot, app)
+        fields.set("environment", " ".join(f"VARIABLE_{number}=1" for number in range(60)))
+        await weighed(pilot, app)
+        assert "VARIABLE_59" in below(app)
+        assert "VARIABLE_59 " not in shown(app)
+        for _ in range(6):
+            await pilot.press("pagedown")
+            await pilot.pause()
+        assert "VARIABLE_59 " in shown(app)
+        fields.go_to("command")
+        await pilot.press(*["pageup"] * 6)
+        await pilot.pause()
+        assert "docker run" in shown(app)

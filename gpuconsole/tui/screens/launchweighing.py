@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
 from textual.message import Message
 from textual.screen import Screen
 from textual.timer import Timer
@@ -24,6 +26,7 @@ from gpuconsole.tui.widgets.tick import Tick
 
 if TYPE_CHECKING:
     from gpuconsole.launch.options import LaunchOptions
+    from gpuconsole.services.planning import LaunchPlan
     from gpuconsole.tui.app import ConsoleApp
 
 _SETTLE_S = 0.25
@@ -34,6 +37,10 @@ class Weighing(Screen[None]):
     """A screen with the form's fields, ticks, and the lines below them."""
 
     app: ConsoleApp
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("pageup", "scroll_below(-1)", "Scroll up", show=False, priority=True),
+        Binding("pagedown", "scroll_below(1)", "Scroll down", show=False, priority=True),
+    ]
 
     class Weighed(Message):
         """What was typed amounts to this."""
@@ -52,10 +59,17 @@ class Weighing(Screen[None]):
         self._settling: Timer | None = None
         self._weight: Weight | None = None
         self._typed_problems: tuple[FieldProblem, ...] = ()
+        self._last: LaunchPlan | None = None
+        """What was typed amounted to this before something in it was wrong."""
         self._failure: list[tuple[Cell, ...]] = []
         self._made_name: tuple[str, str] | None = None
         """An image, and the name made from it."""
         self._weighed_gpus: frozenset[str] = frozenset()
+
+    def action_scroll_below(self, step: int) -> None:
+        """Scroll what stands below the fields by almost its height."""
+        below = self.query_one("#room", VerticalScroll)
+        below.scroll_relative(y=step * max(1, below.size.height - 1), animate=False)
 
     @property
     def fields(self) -> LaunchFields:
@@ -94,7 +108,7 @@ class Weighing(Screen[None]):
         number, session = self._number, self.app.desk.session
         options, self._typed_problems = self._options()
         self._weighed_gpus = self.query_one(GpuPicker).picked
-        name = self._made_name[1] if self._made_name and self._made_name[0] == options.image else None
+        name = self._named(options).name if options.name is None else None
 
         def work_on_it() -> None:
             self.post_message(self.Weighed(number, weigh(session, options, name=name)))
@@ -126,7 +140,12 @@ class Weighing(Screen[None]):
         if weight.failure is not None:
             lines += launchtext.failure_lines(weight.failure, width)
         elif weight.plan is not None:
+            self._last = weight.plan
             lines += launchtext.plan_lines(weight.plan, to_pull=weight.to_pull, width=width)
+        if weight.plan is None and self._last is not None:
+            line = launchtext.docker_line(self._last)
+            lines += launchtext.wrapped("The last line that could be; it does not hold what is marked now.", width)
+            lines += launchtext.wrapped(line, width, "dim", indent="  ")
         self.query_one("#below", Lines).show(lines)
 
     def _show_problems(self, problems: tuple[FieldProblem, ...]) -> tuple[str, ...]:
