@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import difflib
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -80,6 +79,8 @@ def read_config(path: Path | None = None, *, check: Callable[[Config], Iterable[
         BadFile: It cannot be read, or holds mistakes; all are named.
     """
     path = path or config_path()
+    import tomllib  # only when there is a file: it takes a hundredth of a start
+
     try:
         with path.open("rb") as file:
             text = file.read(_MOST_BYTES).decode()

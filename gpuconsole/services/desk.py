@@ -15,12 +15,10 @@ from typing import TYPE_CHECKING, Protocol
 from gpuconsole.core.errors import ConsoleError
 from gpuconsole.core.text import plain_line
 from gpuconsole.core.users import caller_name
-from gpuconsole.services.drafts import Drafts
 from gpuconsole.services.feed import Feed, Listener
 from gpuconsole.services.killing import end_process
 from gpuconsole.services.ownership import someone_elses
 from gpuconsole.services.runs import Run, RunKind, Runs, RunState
-from gpuconsole.services.tunnels import Server, server_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +27,9 @@ if TYPE_CHECKING:
     from gpuconsole.host.model import Holder
     from gpuconsole.probes.records import Record
     from gpuconsole.services.cancelling import Cancellation
+    from gpuconsole.services.drafts import Drafts
     from gpuconsole.services.session import Session
+    from gpuconsole.services.tunnels import Server
 
 _COPY_TIMEOUT_S = 2
 _TAKING_BACK_S = 0.5
@@ -63,12 +63,22 @@ class Desk:
     ) -> None:
         self.session = session
         self.runs = runs or Runs(path=runs_path)
-        self.drafts = drafts or Drafts(path=runs_path)
+        self._runs_path = runs_path
+        self._drafts = drafts
         self._feed: Feed | None = None
         self._checks: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._checker: threading.Thread | None = None
         self._cancellations: dict[str, Cancellation] = {}
         self._held: dict[str, threading.Thread] = {}
+
+    @property
+    def drafts(self) -> Drafts:
+        """What was launched before, in which folder."""
+        if self._drafts is None:
+            from gpuconsole.services.drafts import Drafts
+
+            self._drafts = Drafts(path=self._runs_path)
+        return self._drafts
 
     def start(self, listener: DeskListener, interval_s: float) -> None:
         """Begin to look, and tell ``listener``."""
@@ -108,6 +118,8 @@ class Desk:
 
     def server(self, endpoint_url: str) -> Server:
         """How the machine of the engine is reached from elsewhere."""
+        from gpuconsole.services.tunnels import server_of
+
         return server_of(endpoint_url)
 
     def address(self) -> str:

@@ -96,7 +96,7 @@ def mask_value(name: str, value: str) -> str:
 
 def _is_amount(name: str, value: str) -> bool:
     """``max_tokens = 512`` counts tokens and is none; ``token = 12345`` is one."""
-    return _NUMBER.fullmatch(value.strip('"\\\'')) is not None and _COUNTS.search(_upper(name)) is not None
+    return _NUMBER.fullmatch(value.strip("\"\\'")) is not None and _COUNTS.search(_upper(name)) is not None
 
 
 def mask_text(text: str) -> str:

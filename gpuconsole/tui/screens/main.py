@@ -16,7 +16,6 @@ from gpuconsole.tui import actions
 from gpuconsole.tui.present import notice, top
 from gpuconsole.tui.screens.doing import Doing
 from gpuconsole.tui.screens.listing import LISTS, Listing
-from gpuconsole.tui.screens.subjects import Thing, subject_of
 from gpuconsole.tui.widgets.grid import Grid
 from gpuconsole.tui.widgets.keyline import KeyLine
 from gpuconsole.tui.widgets.lines import Lines
@@ -25,6 +24,7 @@ from gpuconsole.tui.widgets.strip import GpuStrip
 
 if TYPE_CHECKING:
     from gpuconsole.tui.app import ConsoleApp
+    from gpuconsole.tui.screens.subjects import Thing
 
 SMALLEST = (40, 10)
 """Columns and rows below which only a word to enlarge the window is shown."""
@@ -141,6 +141,8 @@ class MainScreen(Doing, Screen[None]):
         if thing is None:
             pane.empty()
             return
+        from gpuconsole.tui.screens.subjects import subject_of
+
         subject = subject_of(self.app, thing)
         more = f"{self.app.glyphs.ellipsis} enter shows the rest"
         pane.fill(subject.headline(), subject.KIND, subject.lines, more=more)
