@@ -6,6 +6,7 @@ as the difference of the group's CPU time over the time between two looks, 100 b
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -15,12 +16,30 @@ from gpuconsole.engine.model import Usage
 
 _NO_LIMIT = 1 << 60
 """Version 1 writes a number near 2^63 when there is no limit."""
+_LONGEST = 65536
+"""No such file has more bytes, and the kernel gives them at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Look:
     cpu_s: float
     at: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """The files of one container's group."""
+
+    pid: int
+    """Of the main process they were found by."""
+    cpu: str
+    memory: str
+    memory_stat: str
+    cache: str
+    """Name of the memory that can be reclaimed, in ``memory_stat``."""
+    limit: str
+    pids: str | None
+    """None where they are not counted."""
 
 
 class UsageReader:
@@ -33,61 +52,61 @@ class UsageReader:
     def __init__(self, root: Path = Path("/")) -> None:
         self._root = root
         self._looks: dict[str, _Look] = {}
+        self._places: dict[str, _Place] = {}
+        """Where the files of a container are: found once, since that takes longer than reading them."""
 
     def read(self, pids: Mapping[str, int]) -> dict[str, Usage]:
         """Usage of each container id → main process; those that cannot be read are left out."""
         found = {}
         for container_id, pid in pids.items():
-            usage = self._one(container_id, pid)
-            if usage is not None:
+            place = self._places.get(container_id)
+            if place is None or place.pid != pid:
+                place = self._find(container_id, pid)
+            usage = self._usage(container_id, place) if place is not None else None
+            if place is not None and usage is not None:
+                self._places[container_id] = place
                 found[container_id] = usage
+            else:
+                self._places.pop(container_id, None)
         for gone in self._looks.keys() - pids.keys():
             del self._looks[gone]
+            self._places.pop(gone, None)
         return found
 
-    def _one(self, container_id: str, pid: int) -> Usage | None:
+    def _find(self, container_id: str, pid: int) -> _Place | None:
         groups = _groups(_text(self._root / f"proc/{pid}/cgroup"), container_id)
         unified = groups.get("")
         mount = self._root / "sys/fs/cgroup"
         if unified is not None and (mount / "cgroup.controllers").exists():
-            return self._version2(container_id, mount / unified)
+            group = str(mount / unified)
+            return _Place(
+                pid=pid,
+                cpu=f"{group}/cpu.stat",
+                memory=f"{group}/memory.current",
+                memory_stat=f"{group}/memory.stat",
+                cache="inactive_file",
+                limit=f"{group}/memory.max",
+                pids=f"{group}/pids.current",
+            )
         if "memory" in groups and "cpuacct" in groups:
-            return self._version1(
-                container_id, mount / "memory" / groups["memory"], mount / "cpuacct" / groups["cpuacct"]
+            group = str(mount / "memory" / groups["memory"])
+            return _Place(
+                pid=pid,
+                cpu=str(mount / "cpuacct" / groups["cpuacct"] / "cpuacct.usage"),
+                memory=f"{group}/memory.usage_in_bytes",
+                memory_stat=f"{group}/memory.stat",
+                cache="total_inactive_file",
+                limit=f"{group}/memory.limit_in_bytes",
+                pids=None,
             )
         return None
 
-    def _version2(self, container_id: str, group: Path) -> Usage | None:
-        memory, cpu = _number(_text(group / "memory.current")), _field(_text(group / "cpu.stat"), "usage_usec")
-        if memory is None or cpu is None:
+    def _usage(self, container_id: str, place: _Place) -> Usage | None:
+        memory, cpu_s = _number(_text(place.memory)), _cpu_s(_text(place.cpu))
+        if memory is None or cpu_s is None:
             return None
-        cache = _field(_text(group / "memory.stat"), "inactive_file") or 0
-        return self._usage(
-            container_id,
-            cpu_s=cpu / 1e6,
-            memory=max(0, memory - cache),
-            limit=_number(_text(group / "memory.max")),
-            pids=_number(_text(group / "pids.current")),
-        )
-
-    def _version1(self, container_id: str, memory_group: Path, cpu_group: Path) -> Usage | None:
-        memory, cpu = (
-            _number(_text(memory_group / "memory.usage_in_bytes")),
-            _number(_text(cpu_group / "cpuacct.usage")),
-        )
-        if memory is None or cpu is None:
-            return None
-        cache = _field(_text(memory_group / "memory.stat"), "total_inactive_file") or 0
-        limit = _number(_text(memory_group / "memory.limit_in_bytes"))
-        return self._usage(
-            container_id,
-            cpu_s=cpu / 1e9,
-            memory=max(0, memory - cache),
-            limit=None if limit is None or limit >= _NO_LIMIT else limit,
-            pids=None,
-        )
-
-    def _usage(self, container_id: str, *, cpu_s: float, memory: int, limit: int | None, pids: int | None) -> Usage:
+        cache = _field(_text(place.memory_stat), place.cache) or 0
+        limit = _number(_text(place.limit))
         now = time.monotonic()
         before = self._looks.get(container_id)
         self._looks[container_id] = _Look(cpu_s, now)
@@ -95,7 +114,21 @@ class UsageReader:
         # A group whose CPU time went back was made anew: the container was restarted between the looks.
         if before is not None and now > before.at and cpu_s >= before.cpu_s:
             share = 100 * (cpu_s - before.cpu_s) / (now - before.at)
-        return Usage(cpu_pct=share, memory_bytes=memory, memory_limit_bytes=limit, pids=pids)
+        return Usage(
+            cpu_pct=share,
+            memory_bytes=max(0, memory - cache),
+            memory_limit_bytes=None if limit is None or limit >= _NO_LIMIT else limit,
+            pids=_number(_text(place.pids)) if place.pids else None,
+        )
+
+
+def _cpu_s(text: str) -> float | None:
+    """Seconds of CPU: version 2 has microseconds in a field, version 1 nothing but nanoseconds."""
+    if text.startswith("usage_usec") or "\nusage_usec" in text:
+        usec = _field(text, "usage_usec")
+        return None if usec is None else usec / 1e6
+    nsec = _number(text)
+    return None if nsec is None else nsec / 1e9
 
 
 def _groups(text: str, container_id: str) -> dict[str, str]:
@@ -119,11 +152,17 @@ def _down_to(path: str, container_id: str) -> str:
     return "/".join(parts[: named[0] + 1]) if named else path
 
 
-def _text(path: Path) -> str:
+def _text(path: Path | str) -> str:
     try:
-        return path.read_text(errors="replace")
+        file = os.open(path, os.O_RDONLY)
     except OSError:
         return ""
+    try:
+        return os.read(file, _LONGEST).decode(errors="replace")
+    except OSError:
+        return ""
+    finally:
+        os.close(file)
 
 
 def _number(text: str) -> int | None:

@@ -85,6 +85,8 @@ class Surroundings:
     """By container id; containers that were not asked are missing."""
     images: Mapping[str, Image] = field(default_factory=dict)
     """By image id."""
+    uid_of: Callable[[Container], int | None] = main_process_uid
+    """The user id of a container's main process; None when it cannot be seen."""
 
 
 def containers(session: Session, *, usage: bool = True, everything: bool = True) -> tuple[ContainerView, ...]:
@@ -186,7 +188,7 @@ def _user(container: Container, known: Surroundings, unknown: dict[str, str]) ->
     elif container.pid is None:
         unknown["user"] = "it does not run, and nothing says who launched it"
     else:
-        uid = main_process_uid(container)
+        uid = known.uid_of(container)
         if uid is not None:
             return user_name(uid)
         unknown["user"] = "its main process cannot be seen from here"

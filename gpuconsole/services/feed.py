@@ -14,6 +14,8 @@ from gpuconsole.services.overview import Overview
 from gpuconsole.services.sampler import Sampler
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from gpuconsole.engine.model import Container, EngineEvent, EngineInfo, Image, Usage
     from gpuconsole.engine.protocol import Engine
     from gpuconsole.host.model import HostView
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 _GPUS_FIRST_S = 0.3
 """The engine waits so long for the first look at the GPUs, which is there sooner unless the driver starts up."""
 _DRAWING_S = 0.1
+_UIDS_LAST_S = 10.0
 _NOT_YET = "the GPUs are still being looked at"
 
 
@@ -61,6 +64,29 @@ class Listener(Protocol):
         """The images changed."""
 
 
+class Uids:
+    """User ids of containers' main processes, looked up anew only now and then: a process seldom becomes another's."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[int | None, float, int | None]] = {}
+
+    def of(self, container: Container) -> int | None:
+        """The user id; None when it cannot be seen."""
+        from gpuconsole.services.ownership import main_process_uid
+
+        now = time.monotonic()
+        pid, looked_at, uid = self._known.get(container.id, (None, 0.0, None))
+        if pid is None or pid != container.pid or now - looked_at >= _UIDS_LAST_S:
+            uid = main_process_uid(container)
+            self._known[container.id] = (container.pid, now, uid)
+        return uid
+
+    def keep(self, container_ids: Iterable[str]) -> None:
+        """Forget all others."""
+        for gone in self._known.keys() - frozenset(container_ids):
+            self._known.pop(gone, None)
+
+
 class Feed:
     """Looks at GPUs and engine until it is closed.
 
@@ -75,6 +101,7 @@ class Feed:
         self._looked_once = threading.Event()
         self._overview = Overview(session)
         self._usage = UsageReader()
+        self._uids = Uids()
         self._lock = threading.Lock()
         self._containers: tuple[Container, ...] = ()
         self._images: dict[str, Image] = {}
@@ -201,6 +228,7 @@ class Feed:
     def _listed(self, containers: tuple[Container, ...]) -> None:
         with self._lock:
             self._containers = containers
+        self._uids.keep(one.id for one in containers)
         self._tell_containers()
 
     def _happened(self, event: EngineEvent) -> None:
@@ -245,5 +273,5 @@ class Feed:
         if not self._local:
             known = Surroundings(usages=usages, images=images)
         else:
-            known = Surroundings(host=host, no_host=_NOT_YET, usages=usages, images=images)
+            known = Surroundings(host=host, no_host=_NOT_YET, usages=usages, images=images, uid_of=self._uids.of)
         return tuple(join(one, known) for one in containers)

@@ -92,7 +92,7 @@ class LaunchRun:
         outcome: Launched | ConsoleError
         try:
             outcome = launch(self._desk.session, spec, self._step, cancel=self._cancellation)
-            runs.end(self._run_id, *_conclusion(outcome))
+            runs.end(self._run_id, *_conclusion(outcome), subject=outcome.name, subject_id=outcome.id)
         except ConsoleError as error:
             state = RunState.CANCELLED if self._cancellation.requested else RunState.FAILED
             runs.end(self._run_id, state, f"{error.message} → {error.hint}" if error.hint else error.message)

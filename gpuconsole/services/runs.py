@@ -93,11 +93,14 @@ class Runs:
         self.problem: BadFile | None = None
         self._store: Store | None = None
         self._runs: dict[str, Run] = {}
+        self._last: dict[tuple[str, RunKind], Run] = {}
+        """The newest ended run of each kind about each thing: asked for every row of every picture."""
         if not kept:
             return
         try:
             self._store = Store(_SCHEMA, path=path)
-            self._runs = {run.id: run for run in self._remembered()}
+            for run in self._remembered():
+                self._take_in(run)
         except BadFile as error:
             self.problem = error
 
@@ -124,14 +127,20 @@ class Runs:
 
     def last(self, subject_id: str, kind: RunKind) -> Run | None:
         """The newest ended run of this kind about this container or image."""
-        return next(
-            (run for run in self.all() if run.subject_id == subject_id and run.kind is kind and run.ended), None
-        )
+        with self._lock:
+            return self._last.get((subject_id, kind))
+
+    def _take_in(self, run: Run) -> None:
+        self._runs[run.id] = run
+        before = self._last.get((run.subject_id, run.kind))
+        if run.ended and (before is None or before.id == run.id or run.started_at > before.started_at):
+            self._last[run.subject_id, run.kind] = run
 
     def show(self, runs: Iterable[Run]) -> None:
         """Take in runs that others carried out; nothing of them is written."""
         with self._lock:
-            self._runs |= {run.id: run for run in runs}
+            for run in runs:
+                self._take_in(run)
         self.on_change(self.all())
 
     def begin(self, kind: RunKind, subject: str, subject_id: str, headline: str = "") -> str:
@@ -147,17 +156,44 @@ class Runs:
             run = self._runs[run_id]
         self._put(replace(run, headline=headline, progress=progress))
 
-    def end(self, run_id: str, state: RunState, headline: str, document: str | None = None) -> None:
-        """A run is over, and is remembered."""
+    def end(
+        self,
+        run_id: str,
+        state: RunState,
+        headline: str,
+        document: str | None = None,
+        *,
+        subject: str | None = None,
+        subject_id: str | None = None,
+    ) -> None:
+        """A run is over, and is remembered.
+
+        Args:
+            run_id: Which.
+            state: How it ended.
+            headline: The same in a sentence.
+            document: The whole report as JSON.
+            subject: What it was about, where that became known only by it: the name of what was launched.
+            subject_id: The id of that.
+        """
         with self._lock:
             run = self._runs[run_id]
-        ended = replace(run, state=state, headline=headline, document=document, ended_at=time.time(), progress=None)
+        ended = replace(
+            run,
+            state=state,
+            headline=headline,
+            document=document,
+            ended_at=time.time(),
+            progress=None,
+            subject=run.subject if subject is None else subject,
+            subject_id=run.subject_id if subject_id is None else subject_id,
+        )
         self._put(ended)
         self._remember(ended)
 
     def _put(self, run: Run) -> None:
         with self._lock:
-            self._runs[run.id] = run
+            self._take_in(run)
         self.on_change(self.all())
 
     def _remember(self, run: Run) -> None:

@@ -30,5 +30,7 @@ async def until(pilot: Pilot[Any], true: Callable[[], object], *, seconds: float
 def shown(app: ConsoleApp) -> str:
     """The text on the screen, line by line."""
     width, height = app.size
+    # Reading what is on the screen while a layout is due would keep that layout from being seen as a change.
+    app.screen._refresh_layout()
     lines = app.screen._compositor.render_strips() if height else []
     return "\n".join("".join(segment.text for segment in strip) for strip in lines)[: (width + 1) * height]

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 SMALLEST = (40, 10)
 """Columns and rows below which only a word to enlarge the window is shown."""
 
+_STILL_S = 0.9
+"""When nothing is new for so long, it is drawn anew for the clock and the ages."""
+
 
 class MainScreen(Doing, Screen[None]):
     """What one keeps open all day."""
@@ -54,6 +57,11 @@ class MainScreen(Doing, Screen[None]):
     """What the lists are filtered by."""
     mine: reactive[bool] = reactive(False, init=False, repaint=False)
     """Only what belongs to the user."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._drawn_soon = False
+        self._drawn_at = 0.0
 
     def compose(self) -> ComposeResult:
         """The parts, top to bottom."""
@@ -103,20 +111,39 @@ class MainScreen(Doing, Screen[None]):
         return strip.chosen if strip.has_focus else self.listing.chosen
 
     def _changed(self) -> None:
-        """Something is new: draw it."""
-        app = self.app
-        self.query_one(GpuStrip).marks = app.marks
+        """Something is new: draw it soon, once for all that comes at the same time."""
+        if not self._drawn_soon:
+            self._drawn_soon = True
+            self.call_later(self._draw_news)
+
+    def _draw_news(self) -> None:
+        self._drawn_soon = False
+        app, strip = self.app, self.query_one(GpuStrip)
+        strip.marks = app.marks
         if app.host_view is not None:
-            self.query_one(GpuStrip).look(app.host_view)
-        self._draw()
+            strip.look(app.host_view, draw=self.is_current)
+        if self.is_current:  # nobody sees what another screen covers
+            self._draw()
 
     def _tick(self) -> None:
         """Time went on: ages change even when nothing else does."""
-        self._draw()
+        if self.is_current and self.app.now() - self._drawn_at >= _STILL_S:
+            self._draw()
+
+    def on_screen_resume(self) -> None:
+        """Nothing covers it any more: draw what was missed."""
+        if self.is_mounted:
+            self.query_one(GpuStrip).draw()
+            self._changed()
+
+    def on_screen_suspend(self) -> None:
+        """Another screen covers it, and has its own to look at."""
+        if not self.is_current:
+            self.app.desk.look_at(frozenset())
 
     def _draw(self) -> None:
         app, width = self.app, self.size.width
-        now = app.now()
+        now = self._drawn_at = app.now()
         self.query_one("#top", Lines).show([top.line(app.host_view, app.engine_info, host_name=app.desk.host_name,
                                                       width=width, now=now, pace_s=app.pace_s,
                                                       readonly=app.readonly)])  # fmt: skip
@@ -128,8 +155,7 @@ class MainScreen(Doing, Screen[None]):
         self.listing.draw(now)
         self._show_notice("#notice", self.listing.notice(now))
         self._draw_pane()
-        if self.is_current:  # another screen has its own to look at
-            app.desk.look_at(self.lists["containers"].visible_ids() if self.tab == "containers" else frozenset())
+        app.desk.look_at(self.lists["containers"].visible_ids() if self.tab == "containers" else frozenset())
 
     @on(DetailPane.Resized)
     @on(events.DescendantFocus)

@@ -35,7 +35,12 @@ class Lines(Widget):
         before, self._lines = self._lines, tuple(lines)
         if len(before) != len(self._lines):
             # Only where the stylesheet lets the height follow the content does the layout depend on it.
-            self.refresh(layout=self.styles.height is not None and self.styles.height.is_auto)
+            if self.styles.height is not None and self.styles.height.is_auto:
+                # Of a layout that is still due Textual keeps the height it found; one asked for anew finds it anew.
+                self._layout_required = False
+                self.refresh(layout=True)
+            else:
+                self.refresh()
             return
         for y, (old, new) in enumerate(zip(before, self._lines, strict=True)):
             if old != new:

@@ -66,8 +66,13 @@ class GpuStrip(Lines, can_focus=True):
         self.rows_at_most = 8
         """Rows the strip may take; set by the screen from its height."""
 
-    def look(self, host: HostView) -> None:
-        """Show what was seen; of what was not shown before the history grows by one."""
+    def look(self, host: HostView, *, draw: bool = True) -> None:
+        """Show what was seen; of what was not shown before the history grows by one.
+
+        Args:
+            host: What was seen.
+            draw: Draw it too; else :meth:`draw` does so later.
+        """
         is_new = self._host is None or self._host.snapshot.taken_at != host.snapshot.taken_at
         self._host = host
         for view in host.gpus if is_new else ():
@@ -78,7 +83,8 @@ class GpuStrip(Lines, can_focus=True):
         keys = [key_of(view) for view in host.gpus]
         if self.cursor not in keys:
             self.cursor = keys[0] if keys else None
-        self.draw()
+        if draw:
+            self.draw()
 
     @property
     def chosen(self) -> GpuView | None:
