@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import queue
 import socket
 import subprocess
 import threading
@@ -12,20 +11,19 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
-from gpuconsole.core.errors import ConsoleError
 from gpuconsole.core.text import plain_line
 from gpuconsole.core.users import caller_name
+from gpuconsole.services.checkqueue import CheckQueue
 from gpuconsole.services.feed import Feed, Listener
 from gpuconsole.services.killing import end_process
 from gpuconsole.services.ownership import someone_elses
-from gpuconsole.services.runs import Run, RunKind, Runs, RunState
+from gpuconsole.services.runs import Run, Runs
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from gpuconsole.engine.model import Container
     from gpuconsole.host.model import Holder
-    from gpuconsole.probes.records import Record
     from gpuconsole.services.cancelling import Cancellation
     from gpuconsole.services.drafts import Drafts
     from gpuconsole.services.session import Session
@@ -66,9 +64,8 @@ class Desk:
         self._runs_path = runs_path
         self._drafts = drafts
         self._feed: Feed | None = None
-        self._checks: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._checker: threading.Thread | None = None
         self._cancellations: dict[str, Cancellation] = {}
+        self._checks = CheckQueue(self.runs, self._cancellations)
         self._held: dict[str, threading.Thread] = {}
 
     @property
@@ -102,7 +99,7 @@ class Desk:
             thread.join(max(0.0, end - time.monotonic()))
         if self._feed is not None:
             self._feed.close()
-        self._checks.put(None)
+        self._checks.close()
 
     # --- who and where ---
 
@@ -210,7 +207,7 @@ class Desk:
         """Check it, after the checks that wait already; returns the run's id."""
         from gpuconsole.services.checking import check_container
 
-        return self._check(
+        return self._checks.add(
             container.name,
             container.id,
             lambda on_record, cancel: check_container(self.session, container.id, on_record, cancel=cancel),
@@ -222,7 +219,7 @@ class Desk:
         from gpuconsole.services.checking import check_image
 
         spec = LaunchSpec(image=name, pull=PullPolicy.NEVER)
-        return self._check(
+        return self._checks.add(
             name,
             image_id,
             lambda on_record, cancel: check_image(
@@ -247,43 +244,6 @@ class Desk:
         """That run is over."""
         self._cancellations.pop(run_id, None)
         self._held.pop(run_id, None)
-
-    def _check(self, subject: str, subject_id: str, check: Callable[..., object]) -> str:
-        from gpuconsole.services.cancelling import Cancellation
-
-        run_id = self.runs.begin(RunKind.CHECK, subject, subject_id, "waits for its turn")
-        self._cancellations[run_id] = Cancellation()
-        self._checks.put(lambda: self._run_check(run_id, check))
-        if self._checker is None:
-            self._checker = threading.Thread(target=self._work, name="checker", daemon=True)
-            self._checker.start()
-        return run_id
-
-    def _work(self) -> None:
-        while (task := self._checks.get()) is not None:
-            task()
-
-    def _run_check(self, run_id: str, check: Callable[..., object]) -> None:
-        from gpuconsole.services.checkruns import CheckProgress, conclusion
-
-        progress = CheckProgress()
-
-        def on_record(record: Record) -> None:
-            headline, share = progress.add(record)
-            self.runs.advance(run_id, headline, share)
-
-        try:
-            self.runs.advance(run_id, "begins")
-            report = check(on_record, self._cancellations[run_id])
-            self.runs.end(run_id, *conclusion(report))
-        except ConsoleError as error:
-            cancelled = self._cancellations[run_id].requested
-            state = RunState.CANCELLED if cancelled else RunState.FAILED
-            self.runs.end(run_id, state, error.message if not error.hint else f"{error.message} → {error.hint}")
-        except Exception as error:  # noqa: BLE001 (the thread must go on, and the run must not stay open)
-            self.runs.end(run_id, RunState.FAILED, f"gpuconsole itself failed: {type(error).__name__}: {error}")
-        finally:
-            self._cancellations.pop(run_id, None)
 
     # --- the terminal around us ---
 
