@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -16,6 +16,7 @@ from gpuconsole.engine.contexts import DEFAULT_CONTEXT, TLS_FILES, config_folder
 DEFAULT_SOCKET = "/var/run/docker.sock"
 _TCP_PORT = 2375
 _TLS_HOST = "tcp://localhost:2376"
+_API_VERSION = re.compile(r"v?([0-9]{1,4})\.([0-9]{1,4})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,8 @@ class Endpoint:
     """Authority, certificate and key file, empty where there is none; None without TLS."""
     verify: bool = True
     """Whether the engine's certificate is verified."""
+    api_limit: tuple[int, int] | None = None
+    """The newest version of the engine's interface to speak, as ``DOCKER_API_VERSION`` says; None leaves it open."""
 
     @property
     def local(self) -> bool:
@@ -62,11 +65,28 @@ def resolve(
         default_socket: Where a system-wide engine listens.
 
     Raises:
-        UsageError: An address cannot be understood.
+        UsageError: An address or the version asked for cannot be understood.
         BadFile: Docker's configuration cannot be understood.
         NotFound: The context named does not exist.
     """
     environ = os.environ if environ is None else environ
+    return replace(_located(host, environ, default_socket), api_limit=_api_limit(environ))
+
+
+def _api_limit(environ: Mapping[str, str]) -> tuple[int, int] | None:
+    written = environ.get("DOCKER_API_VERSION")
+    if not written:
+        return None
+    match = _API_VERSION.fullmatch(written)
+    if match is None:
+        raise UsageError(
+            f"DOCKER_API_VERSION is {plain_line(written, limit=40)!r}, which is no version of an engine's interface.",
+            hint="Write it like 1.43, or unset it: the newest that both know is spoken then.",
+        )
+    return int(match[1]), int(match[2])
+
+
+def _located(host: str | None, environ: Mapping[str, str], default_socket: str) -> Endpoint:
     if host:
         return _outright(host, "--host", environ)
     if environ.get("DOCKER_HOST"):

@@ -16,8 +16,8 @@ import pytest
 
 from gpuconsole.core.errors import BadFile, ConsoleError, EngineUnavailable
 from gpuconsole.engine.docker.engine import DockerEngine
-from gpuconsole.engine.docker.ssh import ssh_command
-from gpuconsole.engine.endpoint import Endpoint
+from gpuconsole.engine.docker.ssh import ssh_command, ssh_failed
+from gpuconsole.engine.endpoint import Endpoint, resolve
 from gpuconsole.engine.request import CreateRequest
 from tests.engine.contract import outcome
 from tests.rig.engines import Engine
@@ -230,6 +230,24 @@ def test_the_ssh_command_is_the_docker_commands() -> None:
     assert command[-6:-1] == ["me", "-p", "2222", "--", "box"]
     assert command[-1] == "docker --host unix:///run/user/7/docker.sock system dial-stdio"
     assert "BatchMode=yes" in command
+
+
+@pytest.mark.parametrize(
+    ("url", "host", "by_hand"),
+    [
+        ("ssh://MyBox", "MyBox", "'ssh MyBox docker version'"),
+        ("ssh://Me@GPU-Box.Lab:22", "GPU-Box.Lab", "'ssh -p 22 Me@GPU-Box.Lab docker version'"),
+        ("ssh://Me@[FE80::AB]:22/x.sock", "FE80::AB", "-p 22"),
+        ("ssh://[::1]", "::1", "ssh ::1"),
+        ("ssh://box/Run/Docker.sock", "box", "'ssh box docker version'"),
+    ],
+)
+def test_a_host_of_ssh_is_named_as_it_was_written(url: str, host: str, by_hand: str) -> None:
+    """Aliases in ssh's configuration are told apart by upper and lower case."""
+    located = resolve(url, environ={})
+    command = ssh_command(located.url)
+    assert command[command.index("--") + 1] == host
+    assert by_hand in ssh_failed(located, "it ended").hint
 
 
 ASK = """

@@ -245,6 +245,24 @@ def test_addresses_as_docker_reads_them(written: str, meant: str) -> None:
     assert normalised(written, "--host") == meant
 
 
+@pytest.mark.parametrize("host", [None, "tcp://box:1", "ssh://Box"])
+def test_the_version_asked_for_goes_with_every_address(home: Path, environ: dict[str, str], host: str | None) -> None:
+    assert find(environ, home, host).api_limit is None
+    for written, limit in (("1.43", (1, 43)), ("v1.41", (1, 41)), ("", None), ("2.0", (2, 0))):
+        assert find(environ | {"DOCKER_API_VERSION": written}, home, host).api_limit == limit
+
+
+@pytest.mark.parametrize(
+    "written", ["new", "1", "1.", ".43", "1.43.1", "-1.43", "1.43 ", "1,43", "١.٤", "9" * 5000 + ".1", "\x1b[2J"]
+)
+def test_a_version_asked_for_that_is_none_is_refused(home: Path, environ: dict[str, str], written: str) -> None:
+    with pytest.raises(UsageError, match="DOCKER_API_VERSION is") as caught:
+        find(environ | {"DOCKER_API_VERSION": written}, home)
+    assert "\x1b" not in caught.value.message
+    assert len(caught.value.message) < 200
+    assert "1.43" in caught.value.hint
+
+
 def test_a_relative_socket_is_of_this_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert normalised("unix://x.sock", "--host") == f"unix://{tmp_path}/x.sock"

@@ -20,6 +20,7 @@ from gpuconsole.core.errors import (
     EngineUnavailable,
     NotFound,
     TimedOut,
+    UsageError,
 )
 from gpuconsole.engine.docker.engine import DockerEngine
 from gpuconsole.engine.endpoint import Endpoint
@@ -28,6 +29,20 @@ from gpuconsole.engine.request import CreateRequest
 from tests.unit.canned import VERSION, CannedEngine, Reply, answer
 
 ID = "ab" * 32
+ODD_VERSIONS: list[object] = [
+    "new",
+    "1",
+    "1.2.3",
+    "1.",
+    "-1.41",
+    "1.4_1",
+    "9" * 5000 + ".1",
+    1.41,
+    41,
+    True,
+    [1],
+    {"1": 41},
+]
 TOO_OLD = "client version 1.45 is too old. Minimum supported API version is 1.99, please upgrade your client"
 
 
@@ -44,8 +59,8 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., CannedEngine]]:
         server.close()
 
 
-def connect(server: CannedEngine, *, timeout_s: float = 5) -> DockerEngine:
-    return DockerEngine.connect(Endpoint(server.url, "--host"), timeout_s=timeout_s)
+def connect(server: CannedEngine, *, timeout_s: float = 5, api_limit: tuple[int, int] | None = None) -> DockerEngine:
+    return DockerEngine.connect(Endpoint(server.url, "--host", api_limit=api_limit), timeout_s=timeout_s)
 
 
 def reset(connection: socket.socket) -> None:
@@ -86,7 +101,8 @@ def test_an_engine_that_refuses_the_version(serve: Callable[..., CannedEngine]) 
     [
         answer(["no", "engine"]),
         answer({"hello": "world"}),
-        answer({"ApiVersion": "new"}),
+        *(answer({"ApiVersion": odd}) for odd in ODD_VERSIONS),
+        b"HTTP/1.1 200 OK\r\nContent-Length: 200000\r\n\r\n" + b"[" * 200_000,
         b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
         b"SSH-2.0-OpenSSH_9.2\r\n",
     ],
@@ -94,6 +110,39 @@ def test_an_engine_that_refuses_the_version(serve: Callable[..., CannedEngine]) 
 def test_something_that_is_no_engine(serve: Callable[..., CannedEngine], reply: bytes) -> None:
     with pytest.raises(EngineUnavailable, match="no container engine"):
         connect(serve({"/version": reply}))
+
+
+@pytest.mark.parametrize("odd", ODD_VERSIONS)
+def test_an_odd_oldest_version_is_taken_for_an_old_one(serve: Callable[..., CannedEngine], odd: object) -> None:
+    engine = connect(serve({"/version": answer(VERSION | {"MinAPIVersion": odd})}))
+    assert engine.connection.version.minimum == "1.12"
+    engine.close()
+
+
+@pytest.mark.parametrize(
+    ("limit", "agreed"), [((1, 40), "1.40"), ((1, 43), "1.43"), ((1, 45), "1.45"), ((1, 99), "1.45"), ((2, 0), "1.45")]
+)
+def test_a_version_that_was_asked_for_is_not_passed(
+    serve: Callable[..., CannedEngine], limit: tuple[int, int], agreed: str
+) -> None:
+    server = serve({"/version": answer(VERSION | {"ApiVersion": "1.45", "MinAPIVersion": "1.24"})})
+    engine = connect(server, api_limit=limit)
+    engine.containers()
+    assert f"/v{agreed}/containers".encode() in server.requests[-1]
+    engine.close()
+
+
+@pytest.mark.parametrize(
+    ("limit", "told"),
+    [((1, 24), "1.24, and gpuconsole needs 1.40 at least"), ((1, 41), r"1.41, and the engine at \S+ speaks 1.44")],
+)
+def test_a_version_that_was_asked_for_and_nobody_speaks_is_refused(
+    serve: Callable[..., CannedEngine], limit: tuple[int, int], told: str
+) -> None:
+    server = serve({"/version": answer(VERSION | {"ApiVersion": "1.51", "MinAPIVersion": "1.44"})})
+    with pytest.raises(UsageError, match=f"DOCKER_API_VERSION is {told}") as caught:
+        connect(server, api_limit=limit)
+    assert "Unset it" in caught.value.hint
 
 
 def test_silence_when_connecting(serve: Callable[..., CannedEngine]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import threading
 import weakref
 from collections.abc import Callable, Mapping
@@ -12,7 +13,7 @@ from typing import Any, TypeVar
 
 from docker import APIClient
 
-from gpuconsole.core.errors import ConsoleError, EngineRefused
+from gpuconsole.core.errors import ConsoleError, EngineRefused, UsageError
 from gpuconsole.core.text import plain_line
 from gpuconsole.engine.docker.dial import CONNECT_TIMEOUT_S
 from gpuconsole.engine.docker.exchange import Exchange, ExchangeClosed
@@ -26,6 +27,7 @@ OLDEST_API = (1, 40)
 NEWEST_API = (1, 51)
 """The newest version whose answers are known here (Docker 28)."""
 
+_VERSION = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})")
 Result = TypeVar("Result")
 
 
@@ -42,30 +44,44 @@ def negotiated(endpoint: Endpoint, *, timeout_s: float = CONNECT_TIMEOUT_S) -> A
     """Ask the engine which versions it speaks and take the newest that both know.
 
     Raises:
+        UsageError: ``DOCKER_API_VERSION`` allows none that both know.
         ConsoleError: Nothing answers, it is no engine, or it is too old.
     """
+    _refuse_limit_below(endpoint, OLDEST_API, "gpuconsole needs")
     raw = Exchange(endpoint, "GET", "/version", answer_timeout_s=timeout_s).whole(timeout_s=timeout_s)
     try:
         answer = json.loads(raw)
         newest = _numbers(answer["ApiVersion"])
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise no_engine(endpoint, raw[:200].decode(errors="replace")) from error
     try:
         oldest = _numbers(answer.get("MinAPIVersion") or "1.12")
-    except ValueError:
+    except (ValueError, TypeError):
         oldest = (1, 12)
     if newest < OLDEST_API:
         raise EngineRefused(
             f"The engine at {endpoint.url} is too old: Docker {plain_line(str(answer.get('Version', '?')))}.",
             hint="Docker Engine 20.10 or newer is needed.",
         )
-    agreed = max(oldest, min(newest, NEWEST_API))
+    _refuse_limit_below(endpoint, oldest, f"the engine at {endpoint.url} speaks")
+    agreed = max(oldest, min(newest, NEWEST_API, endpoint.api_limit or NEWEST_API))
     return ApiVersion(agreed=_written(agreed), minimum=_written(oldest), answer=answer)
 
 
+def _refuse_limit_below(endpoint: Endpoint, least: tuple[int, int], who: str) -> None:
+    limit = endpoint.api_limit
+    if limit is not None and limit < least:
+        raise UsageError(
+            f"DOCKER_API_VERSION is {_written(limit)}, and {who} {_written(least)} at least.",
+            hint=f"Unset it, or set it to {_written(least)} or newer.",
+        )
+
+
 def _numbers(version: str) -> tuple[int, int]:
-    major, minor = version.split(".")
-    return int(major), int(minor)
+    match = _VERSION.fullmatch(version)
+    if match is None:
+        raise ValueError(version)
+    return int(match[1]), int(match[2])
 
 
 def _written(version: tuple[int, int]) -> str:

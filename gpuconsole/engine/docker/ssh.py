@@ -99,7 +99,7 @@ def ssh_command(url: str) -> list[str]:
     remote = ["docker"]
     if address.path.strip("/"):
         remote += ["--host", f"unix://{address.path}"]
-    return [*command, "--", address.hostname or "", shlex.join([*remote, "system", "dial-stdio"])]
+    return [*command, "--", _host(url), shlex.join([*remote, "system", "dial-stdio"])]
 
 
 def ssh_failed(endpoint: Endpoint, complaint: str) -> EngineUnavailable:
@@ -121,4 +121,10 @@ def _by_hand(url: str) -> str:
     address = urlsplit(url)
     words = ["ssh", *(["-p", str(address.port)] if address.port else [])]
     user = f"{address.username}@" if address.username else ""
-    return f"'{shlex.join([*words, f'{user}{address.hostname}'])} docker version'"
+    return f"'{shlex.join([*words, f'{user}{_host(url)}'])} docker version'"
+
+
+def _host(url: str) -> str:
+    """The host as written: ssh knows it by an alias of its configuration, where upper and lower case differ."""
+    written = urlsplit(url).netloc.rpartition("@")[2]
+    return written[1:].partition("]")[0] if written.startswith("[") else written.partition(":")[0]
