@@ -9,12 +9,13 @@ from gpuconsole.core.errors import ConsoleError
 from gpuconsole.core.text import duration, plain_line, shorten, size
 from gpuconsole.engine.model import Image, PullProgress
 from gpuconsole.images.facts import ImageFacts, image_facts
-from gpuconsole.launch.render import DockerRun
+from gpuconsole.launch.render import quote
 from gpuconsole.services.images import ImageView
 from gpuconsole.services.launching import Launched
 from gpuconsole.services.launchruns import LaunchNews
 from gpuconsole.services.planning import LaunchPlan
 from gpuconsole.services.secrets import mask_arguments
+from gpuconsole.tui.keymap import USUAL, Keymap
 from gpuconsole.tui.present.cell import Cell, Tone
 from gpuconsole.tui.present.gpu import bar
 from gpuconsole.tui.theme import Glyphs
@@ -22,6 +23,8 @@ from gpuconsole.tui.theme import Glyphs
 Lines = list[tuple[Cell, ...]]
 _DONE = ("pull complete", "already exists")
 _WAITING = ("pulling fs layer", "waiting")
+_JOINED = "\ue000"
+"""Stands for a space at which no row may end."""
 
 
 def wrapped(text: str, width: int, tone: Tone = "", *, indent: str = "") -> Lines:
@@ -32,15 +35,24 @@ def wrapped(text: str, width: int, tone: Tone = "", *, indent: str = "") -> Line
     return [(Cell(f" {part}", tone),) for part in parts]
 
 
-def docker_line(plan: LaunchPlan) -> str:
-    """The ``docker run`` that does the same, its secrets hidden."""
-    run = plan.docker_run(hide_values=True)
-    return str(DockerRun(mask_arguments(run.words)))
+def docker_lines(plan: LaunchPlan, width: int, tone: Tone = "info") -> Lines:
+    """The ``docker run`` line in rows; an option and its value stay together where a row has room for both."""
+    words = [quote(word) for word in mask_arguments(plan.docker_run(hide_values=True).words)]
+    pieces: list[str] = []
+    for word in words:
+        before = pieces[-1] if pieces else ""
+        fits = len(before) + len(word) < width - 6
+        if before.startswith("--") and _JOINED not in before and not word.startswith("-") and fits:
+            pieces[-1] = f"{before}{_JOINED}{word}"
+        else:
+            pieces.append(word)
+    rows = wrapped(" ".join(pieces), width, tone, indent="  ")
+    return [tuple(Cell(cell.text.replace(_JOINED, " "), cell.tone) for cell in row) for row in rows]
 
 
 def plan_lines(plan: LaunchPlan, *, to_pull: bool, width: int) -> Lines:
     """The docker line, which GPUs and why, and what may not be meant."""
-    lines = wrapped(docker_line(plan), width, "info", indent="  ")
+    lines = docker_lines(plan, width)
     if to_pull:
         lines += wrapped(f"{plan.spec.image} is not here: it will be pulled.", width, "watch")
     lines += [line for note in plan.notes for line in wrapped(plain_line(note), width, "watch")]
@@ -54,17 +66,19 @@ def failure_lines(error: ConsoleError, width: int) -> Lines:
     return lines + (wrapped(plain_line(error.hint), width) if error.hint else [])
 
 
-def ended_lines(launched: Launched, width: int) -> Lines:
+def ended_lines(launched: Launched, width: int, keys: Keymap = USUAL) -> Lines:
     """A container that ended badly at once, with the last it said."""
     ending = launched.ending
     words = "has ended" if ending is None else ending.words
     lines = wrapped(f"{launched.name} {words}.", width, "critical")
     if ending is not None and ending.restarts is not None:
-        lines += wrapped("It goes on so until it is stopped; l shows its output on the main screen.", width)
+        logs = keys.name("container.logs")
+        lines += wrapped(f"It goes on so until it is stopped; {logs} shows its output on the main screen.", width)
     elif launched.plan.request.auto_remove:
         lines += wrapped("It was removed, as ticked.", width)
     else:
-        lines += wrapped("It is kept: l shows its output on the main screen, d removes it.", width)
+        words = "It is kept: {container.logs} shows its output on the main screen, {container.remove} removes it."
+        lines += wrapped(keys.fill(words), width)
     said = ending.last_lines if ending is not None else ()
     return lines + [(Cell(f" | {shorten(plain_line(line), max(10, width - 4))}", "dim"),) for line in said]
 

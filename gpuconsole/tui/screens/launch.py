@@ -234,7 +234,7 @@ class LaunchScreen(Weighing):
             self._stay(launchtext.failure_lines(outcome, self.size.width))
         elif outcome.ending is not None and (outcome.ending.exit_code != 0 or outcome.ending.restarts is not None):
             self.app.desk.refresh()
-            self._stay(launchtext.ended_lines(outcome, self.size.width))
+            self._stay(launchtext.ended_lines(outcome, self.size.width, self.app.keys))
         else:
             self._go_to(outcome)
 

@@ -143,9 +143,8 @@ class Weighing(Screen[None]):
             self._last = weight.plan
             lines += launchtext.plan_lines(weight.plan, to_pull=weight.to_pull, width=width)
         if weight.plan is None and self._last is not None:
-            line = launchtext.docker_line(self._last)
             lines += launchtext.wrapped("The last line that could be; it does not hold what is marked now.", width)
-            lines += launchtext.wrapped(line, width, "dim", indent="  ")
+            lines += launchtext.docker_lines(self._last, width, "dim")
         self.query_one("#below", Lines).show(lines)
 
     def _show_problems(self, problems: tuple[FieldProblem, ...]) -> tuple[str, ...]:
