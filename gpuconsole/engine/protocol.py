@@ -91,6 +91,10 @@ class Engine(Protocol):
         """The local image with this tag, digest or id; its containers are not counted."""
         ...
 
+    def image_history(self, reference: str) -> tuple[str, ...]:
+        """The commands an image was built with, the newest first, as the engine kept them."""
+        ...
+
     def remove_image(self, reference: str) -> None:
         """Take a name from an image, and with its last name the image; by its id the image unless it has several names.
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from gpuconsole.core.text import shorten
 from gpuconsole.engine.model import Image
 from gpuconsole.images.reference import ngc_month, parse, pytorch_tag
 
@@ -17,6 +18,7 @@ class Source(StrEnum):
     ENVIRONMENT = "env"
     LABEL = "label"
     TAG = "tag"
+    HISTORY = "history"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,7 @@ class Fact:
     value: str
     source: Source
     key: str
-    """The variable, label or tag it was read from."""
+    """The variable, label, tag or build command it was read from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +116,25 @@ _TELL_SYSTEM = ("org.opencontainers.image.ref.name", "org.opencontainers.image.v
 _WRONG_TAGS = {("1.13.1", "11.6"): "1.13.0"}
 
 
-def image_facts(image: Image) -> ImageFacts:
-    """What ``image`` says of itself."""
+def image_facts(image: Image, history: Sequence[str] = ()) -> ImageFacts:
+    """What ``image`` says of itself.
+
+    Args:
+        image: The image.
+        history: The commands it was built with, the newest first, where they were asked for. A torch installed by one
+            of them counts more than a variable that was set before it.
+    """
     environment = {name: value for name, value in image.environment if value is not None}
     found = {name: _first(places, environment, image.labels) for name, places in _PLACES.items()}
+    contradictions = []
+    for name, fact in _from_history(history, found).items():
+        known = found.get(name)
+        if known is not None and not _agree(known.value, fact.value):
+            contradictions.append(f"{known.key} says {name} {known.value}, but {fact.value} was installed later")
+        found[name] = fact
     told: dict[str, Fact] = {}
     for tag in image.tags:
         told = _from_tag(tag) | told
-    contradictions = []
     for name, fact in told.items():
         known = found.get(name)
         if known is None:
@@ -131,6 +144,37 @@ def image_facts(image: Image) -> ImageFacts:
     return ImageFacts(
         **found, system=_system(image.labels), cpu_only=_cpu_only(found), contradictions=tuple(contradictions)
     )
+
+
+_INSTALLS = re.compile(r"\b(?:pip3?|uv|conda|mamba)\b.*?\binstall\b", re.DOTALL)
+_INSTALLED = re.compile(r"\b(?:torch|pytorch)==?(\d+\.\d+(?:\.\d+)?)(?:\+(cpu|cu\d{3}))?(?![\w.+])")
+_FOR_CUDA = re.compile(r"(?:/whl/|\bpytorch-cuda=)(cpu|cu\d{3}|\d+\.\d+)\b")
+_MOST_KEY = 60
+
+
+def _from_history(history: Sequence[str], found: Mapping[str, Fact | None]) -> dict[str, Fact]:
+    """The torch that the newest command installed, unless a label of ours or a newer variable tells it."""
+    known = found.get("torch")
+    if known is not None and known.source is Source.LABEL:
+        return {}
+    for step in history:
+        if known is not None and re.search(rf"\bENV {re.escape(known.key)}\b", step):
+            return {}
+        match = _INSTALLED.search(step) if _INSTALLS.search(step) else None
+        if match is not None:
+            return _installed(step, match)
+    return {}
+
+
+def _installed(step: str, match: re.Match[str]) -> dict[str, Fact]:
+    other = _FOR_CUDA.search(step)
+    build = match[2] or (other[1] if other else "")
+    key = shorten(match[0], _MOST_KEY)
+    facts = {"torch": Fact(f"{match[1]}+cpu" if build == "cpu" else match[1], Source.HISTORY, key)}
+    if build and build != "cpu":
+        cuda = f"{build[2:4]}.{build[4:]}" if build.startswith("cu") else build
+        facts["cuda"] = Fact(cuda, Source.HISTORY, key)
+    return facts
 
 
 def _first(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from gpuconsole.engine.model import Image
 from gpuconsole.images.compatibility import Compatibility, Kernels
-from gpuconsole.images.facts import Fact, ImageFacts, image_facts
+from gpuconsole.images.facts import Fact, ImageFacts, Source, image_facts
 from gpuconsole.images.reference import is_ngc_pytorch, is_pytorch, parse
 from gpuconsole.images.requirements import demands
 
@@ -52,7 +52,7 @@ def from_local(image: Image, compatibility: Compatibility, facts: ImageFacts | N
     facts = facts or image_facts(image)
     environment = {name: value for name, value in image.environment if value is not None}
     platform = _platform(image)
-    torch, cuda = _value(facts.torch), _value(facts.cuda)
+    torch, cuda = _value(facts.torch), _value(_cuda_of_torch(facts))
     kernels = _kernels(facts, environment, compatibility, platform) if platform else None
     return ImageTraits(
         name=image.name,
@@ -70,6 +70,13 @@ def _value(fact: Fact | None) -> str | None:
     return None if fact is None else fact.value
 
 
+def _cuda_of_torch(facts: ImageFacts) -> Fact | None:
+    """The CUDA that torch was built for. Of a torch installed later, a variable of the base image does not tell it."""
+    if facts.torch is not None and facts.torch.source is Source.HISTORY:
+        return facts.cuda if facts.cuda is not None and facts.cuda.source is Source.HISTORY else None
+    return facts.cuda
+
+
 def _platform(image: Image) -> str | None:
     return f"{image.os or 'linux'}/{image.architecture}" if image.architecture else None
 
@@ -77,13 +84,14 @@ def _platform(image: Image) -> str | None:
 def _kernels(
     facts: ImageFacts, environment: Mapping[str, str], compatibility: Compatibility, platform: str
 ) -> Kernels | None:
-    if facts.ngc is not None:
+    if facts.ngc is not None and (facts.torch is None or facts.torch.source is not Source.HISTORY):
         # NVIDIA builds torch itself, for what this variable of its images says. In other images the same variable is
         # for extensions that are compiled there, and says nothing of torch.
         return arch_list(environment.get("TORCH_CUDA_ARCH_LIST", ""))
-    if facts.torch is None or facts.cuda is None or not is_published(facts.torch.value):
+    cuda = _cuda_of_torch(facts)
+    if facts.torch is None or cuda is None or not is_published(facts.torch.value):
         return None
-    return compatibility.kernels(facts.torch.value, facts.cuda.value, platform)
+    return compatibility.kernels(facts.torch.value, cuda.value, platform)
 
 
 def is_published(torch: str) -> bool:

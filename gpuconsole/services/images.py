@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
+from gpuconsole.core.errors import ConsoleError
 from gpuconsole.engine.model import Container, Image
+from gpuconsole.engine.protocol import Engine
 from gpuconsole.images.facts import ImageFacts, image_facts
 from gpuconsole.images.verdict import HostTraits, Verdict
+from gpuconsole.services.gather import gather
+
+_WORKERS = 4
+_DEADLINE_S = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,18 +30,39 @@ class ImageView:
 
 
 def view_images(
-    images: Sequence[Image], containers: Sequence[Container], host: HostTraits | None = None
+    images: Sequence[Image],
+    containers: Sequence[Container],
+    host: HostTraits | None = None,
+    *,
+    histories: Mapping[str, Sequence[str]] | None = None,
 ) -> tuple[ImageView, ...]:
-    """``images`` in their order, joined with the containers that use them, and judged for ``host``."""
+    """``images`` in their order, joined with the containers that use them.
+
+    Args:
+        images: The local images.
+        containers: All containers.
+        host: The machine to judge the images for; None judges none.
+        histories: Image id → the commands it was built with, as :func:`read_histories` gives them.
+    """
     names: dict[str, list[str]] = {}
     for container in containers:
         names.setdefault(container.image_id, []).append(container.name)
-    return tuple(_view(image, names.get(image.id, []), host) for image in images)
+    return tuple(_view(image, names.get(image.id, []), host, (histories or {}).get(image.id, ())) for image in images)
 
 
-def _view(image: Image, users: Sequence[str], host: HostTraits | None) -> ImageView:
-    facts = image_facts(image)
+def _view(image: Image, users: Sequence[str], host: HostTraits | None, history: Sequence[str]) -> ImageView:
+    facts = image_facts(image, history)
     return ImageView(image, facts, tuple(sorted(users)), None if host is None else judge_local(image, host, facts))
+
+
+def read_histories(engine: Engine, images: Sequence[Image]) -> dict[str, tuple[str, ...]]:
+    """Image id → the commands it was built with, several asked for at once; without those that gave no answer."""
+    answers = gather(
+        [partial(engine.image_history, image.id) for image in images], workers=_WORKERS, deadline_s=_DEADLINE_S
+    )
+    return {
+        image.id: answer for image, answer in zip(images, answers, strict=True) if not isinstance(answer, ConsoleError)
+    }
 
 
 def judge_local(image: Image, host: HostTraits, facts: ImageFacts | None = None) -> Verdict:

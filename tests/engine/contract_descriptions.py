@@ -181,6 +181,13 @@ def an_image_is_described(ground: Ground) -> None:
 
 
 @clause
+def an_image_tells_the_commands_it_was_built_with(ground: Ground) -> None:
+    history = ground.engine.image_history(ground.image)
+    assert history
+    assert all(isinstance(step, str) and "\n" not in step for step in history)
+
+
+@clause
 def images_are_listed_with_their_users(ground: Ground) -> None:
     before = {one.id: one for one in ground.engine.images()}
     image = ground.engine.image(ground.image)

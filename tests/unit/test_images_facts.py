@@ -129,3 +129,67 @@ def test_nonsense_is_not_taken_for_a_version() -> None:
 )
 def test_no_image_breaks_it(tags: list[str], env: dict[str, str | None], labels: dict[str, str]) -> None:
     image_facts(image(*tags, env=env, labels=labels))
+
+
+CU128 = "RUN /bin/sh -c pip install torch==2.9.1 torchvision --index-url https://download.pytorch.org/whl/cu128"
+ENV_OLD = "ENV PYTORCH_VERSION=2.6.0"
+
+
+@pytest.mark.parametrize(
+    ("step", "torch", "cuda"),
+    [
+        (CU128, "2.9.1", "12.8"),
+        ("RUN pip3 install --no-cache-dir 'torch==2.6.0+cu118'", "2.6.0", "11.8"),
+        ("RUN uv pip install --system torch==2.12 --index-url https://mirror/whl/cu130", "2.12", "13.0"),
+        (
+            "RUN |1 TORCH=torch==2.8.0 torchvision==0.23.0 /bin/bash -c pip install ${TORCH}",
+            "2.8.0",
+            None,
+        ),
+        ("/bin/sh -c conda install -y pytorch==2.1.0 torchvision pytorch-cuda=12.1 -c pytorch", "2.1.0", "12.1"),
+        ("RUN pip install torch==2.9.1 --index-url https://download.pytorch.org/whl/cpu", "2.9.1+cpu", None),
+        ("RUN pip install torch==2.9.1", "2.9.1", None),
+    ],
+)
+def test_a_torch_that_was_installed_is_told_by_the_command(step: str, torch: str, cuda: str | None) -> None:
+    facts = image_facts(image(), [step, "CMD bash"])
+    assert facts.torch is not None
+    assert (facts.torch.value, facts.torch.source) == (torch, Source.HISTORY)
+    assert (None if facts.cuda is None else facts.cuda.value) == cuda
+    assert facts.cpu_only is (True if torch.endswith("+cpu") else False if cuda else None)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "RUN pip install torchvision==0.23.0",
+        "RUN pip install torch",
+        "RUN pip install torch>=2.9",
+        "RUN pip install torch==2.9.0a0+145a3a7bda",
+        "RUN pip uninstall torch==2.9.1",
+        "COPY torch==2.9.1 /",
+        "",
+    ],
+)
+def test_other_commands_tell_nothing(step: str) -> None:
+    assert image_facts(image(), [step]).torch is None
+
+
+def test_what_was_installed_later_counts_more_than_a_variable_before_it() -> None:
+    old = image(env={"PYTORCH_VERSION": "2.6.0", "CUDA_VERSION": "12.4.1"})
+    facts = image_facts(old, ["CMD bash", CU128, ENV_OLD, "ENV CUDA_VERSION=12.4.1"])
+    assert values(facts) == {"torch": "2.9.1", "cuda": "12.8"}
+    assert "PYTORCH_VERSION says torch 2.6.0, but 2.9.1 was installed later" in facts.contradictions
+    before = image_facts(old, ["CMD bash", ENV_OLD, CU128])
+    assert values(before)["torch"] == "2.6.0"
+    assert before.contradictions == ()
+
+
+def test_our_own_label_counts_more_than_history() -> None:
+    labelled = image(labels={"gpuconsole.torch": "2.9.0+cu126", "gpuconsole.cuda": "12.6"})
+    assert values(image_facts(labelled, [CU128])) == {"torch": "2.9.0+cu126", "cuda": "12.6"}
+
+
+@given(st.lists(st.text(max_size=80), max_size=6))
+def test_any_history_is_read(history: list[str]) -> None:
+    assert isinstance(image_facts(image(env={"PYTORCH_VERSION": "2.6.0"}), history), ImageFacts)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from gpuconsole.engine.model import Image
 from gpuconsole.images.boards import Segment
 from gpuconsole.images.compatibility import Kernels, shipped_compatibility
+from gpuconsole.images.facts import image_facts
 from gpuconsole.images.traits import ImageTraits, arch_list, from_local
 from gpuconsole.images.verdict import GpuTraits, HostTraits, Word
 from gpuconsole.services.images import judge_local, view_images
@@ -130,3 +131,15 @@ def test_any_image_is_judged(env: dict[str, str], tag: str) -> None:
     found = judge_local(image(tag, env=env), MODERN)
     assert found.reasons
     assert found.word is not Word.UNKNOWN or found.needs["facts"]
+
+
+def test_the_cuda_of_the_base_is_not_taken_for_that_of_a_torch_installed_later() -> None:
+    base = image(env={"CUDA_VERSION": "12.6.3", "NVIDIA_REQUIRE_CUDA": BASE})
+    plain = image_facts(base, ["RUN pip install torch==2.9.1"])
+    found = judge_local(base, MODERN, plain)
+    assert (found.word, found.needs["facts"]) == (
+        Word.UNKNOWN,
+        ("capabilities torch was built for", "CUDA version"),
+    )
+    told = image_facts(base, ["RUN pip install torch==2.9.1 --index-url https://download.pytorch.org/whl/cu128"])
+    assert judge_local(base, MODERN, told).word is Word.RUNS

@@ -79,6 +79,10 @@ class DockerEngine:
         """The local image with this tag, digest or id; its containers are not counted."""
         return images.find_image(self._connection, reference)
 
+    def image_history(self, reference: str) -> tuple[str, ...]:
+        """The commands an image was built with, the newest first, as the engine kept them."""
+        return images.image_history(self._connection, reference)
+
     def remove_image(self, reference: str) -> None:
         """Take a name from an image, and with its last name the image; by its id the image."""
         images.remove_image(self._connection, reference)

@@ -48,6 +48,17 @@ def find_image(connection: Connection, reference: str) -> Image:
     return described(_inspection(connection, reference), {})
 
 
+def image_history(connection: Connection, reference: str) -> tuple[str, ...]:
+    """The commands an image was built with, the newest first; empty where the engine kept none.
+
+    Raises:
+        NotFound: There is no such image.
+    """
+    steps = connection.ask(lambda client: client.history(reference))  # type: ignore[no-untyped-call]
+    found = [step for step in steps if isinstance(step, dict)] if isinstance(steps, list) else []
+    return tuple(line(step, "CreatedBy") for step in found)
+
+
 def remove_image(connection: Connection, reference: str) -> None:
     """Take a name from an image, and with its last name the image; by its id the image, unless it has several names.
 
