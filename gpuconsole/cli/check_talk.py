@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-import textwrap
 
 import click
 
 from gpuconsole.cli.glyphs import Glyphs, glyphs_of_stdout
 from gpuconsole.cli.launch_talk import LaunchTalk
-from gpuconsole.cli.output import data, json_document, paint, talk, terminal_width
+from gpuconsole.cli.output import data, json_document, paint, paragraph, talk, terminal_width
+from gpuconsole.cli.tables import wrapped
 from gpuconsole.core.text import shorten
 from gpuconsole.probes.records import CheckReport, CheckResult, CheckStatus, Progress, Record
 from gpuconsole.services.launching import LaunchStep
@@ -21,6 +21,8 @@ _NAME_WIDTH = 20
 _MOST_NOTES = 5
 _INDENT = 2 + 5 + _NAME_WIDTH + 1
 """Glyph, status and name with the blanks after them."""
+_SIDE_BY_SIDE = 56
+"""Columns from which a check is told beside its name."""
 
 
 class CheckTalk:
@@ -73,26 +75,37 @@ class CheckTalk:
                 _print_notes([note.text for note in report.notes if note.id == check.id], glyphs)
         shown = _GLYPHS if glyphs.unicode else _PLAIN_GLYPHS
         verdict = report.verdict
-        line = glyphs.text(f"{shown[verdict.status]} {verdict.sentence}")
         data("")
-        data(paint(line, _COLOURS[verdict.status]))
+        paragraph(glyphs.text(f"{shown[verdict.status]} {verdict.sentence}"), _COLOURS[verdict.status])
+
+
+def _width() -> int:
+    return terminal_width(100)
+
+
+def _indent() -> str:
+    """Where what is said of a check begins: beside its name, or below it where there is no room for both."""
+    return " " * _INDENT if _width() >= _SIDE_BY_SIDE else "  "
 
 
 def _print_notes(lines: list[str], glyphs: Glyphs) -> None:
     """The last of what was written while a check failed."""
+    indent = _indent()
     for line in lines[-_MOST_NOTES:]:
-        data(" " * _INDENT + glyphs.text(shorten(f"| {line}", max(40, terminal_width(100)) - _INDENT)))
+        data(indent + glyphs.text(shorten(f"| {line}", max(8, _width() - len(indent)))))
 
 
 def _print(check: CheckResult, glyphs: Glyphs) -> None:
     """One check: what was seen, and below it what to do."""
     glyph = (_GLYPHS if glyphs.unicode else _PLAIN_GLYPHS)[check.status]
-    width = max(40, terminal_width(100))
     head = f"{glyph} {check.status.value:<5}{check.id.removeprefix('check.'):<{_NAME_WIDTH}} "
-    lines = textwrap.wrap(check.why, max(20, width - _INDENT), break_long_words=False) or [""]
-    data(paint(head, _COLOURS[check.status]) + glyphs.text(lines[0]))
-    for line in lines[1:]:
-        data(" " * _INDENT + glyphs.text(line))
+    indent = _indent()
+    lines = wrapped(check.why, _width(), first=indent, rest=indent, whole_words=True)
     if check.fix and check.status is not CheckStatus.OK:
-        for position, line in enumerate(textwrap.wrap(check.fix, max(20, width - _INDENT - 2))):
-            data(" " * _INDENT + glyphs.text(("→ " if position == 0 else "  ") + line))
+        lines += wrapped(check.fix, _width(), first=f"{indent}→ ", rest=f"{indent}  ", whole_words=True)
+    if len(indent) == len(head):
+        data(paint(head, _COLOURS[check.status]) + glyphs.text(lines.pop(0).removeprefix(indent)))
+    else:
+        paragraph(head, _COLOURS[check.status])
+    for line in lines:
+        data(glyphs.text(line))

@@ -10,7 +10,8 @@ from gpuconsole.cli.context import Settings, pass_settings
 from gpuconsole.cli.glyphs import glyphs_of_stdout
 from gpuconsole.cli.logs import logs
 from gpuconsole.cli.names import container_argument
-from gpuconsole.cli.output import Column, data, json_document, table, talk
+from gpuconsole.cli.output import data, json_document, talk
+from gpuconsole.cli.tables import Column, table
 from gpuconsole.core.errors import ConsoleError
 from gpuconsole.services.containers import ContainerGpu, ContainerView
 from gpuconsole.services.endings import state_words

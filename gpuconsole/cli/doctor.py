@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import textwrap
-
 import click
 
 from gpuconsole.cli.context import Settings, pass_settings
-from gpuconsole.cli.output import data, json_document, paint, terminal_width
+from gpuconsole.cli.output import data, json_document, paint, paragraph, terminal_width
+from gpuconsole.cli.tables import wrapped
 from gpuconsole.core.errors import ExitCode
 from gpuconsole.diagnose.finding import Finding, Level
 
@@ -17,6 +16,8 @@ _MARKS = {
     Level.FAIL: ("FAIL", "red"),
     Level.SKIP: ("skip", ""),
 }
+
+_INDENT = " " * 6
 
 
 @click.command(
@@ -46,28 +47,27 @@ def doctor(settings: Settings, as_json: bool) -> int:
             mend=[finding.id for finding in mend],
         )
     else:
-        data(f"{facts.machine.os_name}, kernel {facts.machine.kernel}")
+        paragraph(f"{facts.machine.os_name}, kernel {facts.machine.kernel}")
         for finding in findings:
             data(_shown(finding))
-        data(_verdict(findings, mend))
+        data("")
+        paragraph(_verdict(findings, mend))
     return int(ExitCode.FAILED if mend else ExitCode.OK)
 
 
 def _shown(finding: Finding) -> str:
     word, colour = _MARKS[finding.level]
-    width = terminal_width()
-    lines = textwrap.wrap(f"{finding.title}: {finding.what}", width - 6, break_long_words=False, break_on_hyphens=False)
+    width = terminal_width() - len(_INDENT)
+    lines = wrapped(f"{finding.title}: {finding.what}", width, whole_words=True)
     if finding.fix and finding.level is not Level.OK:
-        lines += textwrap.wrap(
-            f"→ {finding.fix}", width - 6, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
-        )
-    return "\n".join([f"{paint(word, colour)}  {lines[0]}", *(f"      {line}" for line in lines[1:])])
+        lines += wrapped(finding.fix, width, first="→ ", rest="  ", whole_words=True)
+    return "\n".join([f"{paint(word, colour)}  {lines[0]}", *(f"{_INDENT}{line}" for line in lines[1:])])
 
 
 def _verdict(findings: tuple[Finding, ...], mend: tuple[Finding, ...]) -> str:
     if mend:
         first, *others = [finding.title for finding in mend]
-        return f"\nMend first: {first}{'; then: ' + ', '.join(others) if others else ''}."
+        return f"Mend first: {first}{'; then: ' + ', '.join(others) if others else ''}."
     if any(finding.id == "doctor.gpu-wiring" and finding.level is Level.OK for finding in findings):
-        return "\nReady: GPU containers can be launched here."
-    return "\nReady for containers without GPUs."
+        return "Ready: GPU containers can be launched here."
+    return "Ready for containers without GPUs."

@@ -10,7 +10,8 @@ import click
 
 from gpuconsole.cli.context import Settings, pass_settings
 from gpuconsole.cli.glyphs import Glyphs, glyphs_of_stdout
-from gpuconsole.cli.output import Column, data, json_document, table, talk
+from gpuconsole.cli.output import data, json_document, talk
+from gpuconsole.cli.tables import Column, table
 from gpuconsole.cli.verdicts import short_verdict
 from gpuconsole.core.text import duration
 from gpuconsole.images.reference import short_digest
@@ -43,16 +44,18 @@ _COLUMNS = (
 def images(settings: Settings, as_json: bool, every_tag: bool) -> None:
     """List local images, the newest first, with the versions inside and the containers made from them.
 
-    Versions are read from the image's environment, its labels and, for the official PyTorch images, its tag; nothing
-    is started. A dash is "not said anywhere". --json names the source of each. HERE says whether the image runs with
+    Versions are read from the image's environment, its labels, the commands it was built with and, for the official
+    PyTorch images, its tag; nothing is started. A dash is "not said anywhere". --json names the source of each. HERE says whether the image runs with
     this machine's driver and GPUs, as far as that can be told from outside.
     """
     from gpuconsole.services.fitting import engine_machine
-    from gpuconsole.services.images import view_images
+    from gpuconsole.services.images import read_histories, view_images
 
     session = settings.session()
     here = engine_machine(session)
-    views = view_images(session.engine.images(), session.engine.containers(), here.traits)
+    found = session.engine.images()
+    histories = read_histories(session.engine, found)
+    views = view_images(found, session.engine.containers(), here.traits, histories=histories)
     if as_json:
         from gpuconsole.cli.container_document import endpoint_part
 

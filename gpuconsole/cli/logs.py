@@ -15,7 +15,7 @@ import click
 
 from gpuconsole.cli.context import Settings, pass_settings
 from gpuconsole.cli.names import container_argument
-from gpuconsole.cli.output import width_of
+from gpuconsole.cli.tables import width_of
 from gpuconsole.core.errors import ExitCode
 from gpuconsole.services.logtext import LineCleaner
 from gpuconsole.services.naming import find

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import unicodedata
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any
 
 import click
 
 from gpuconsole.cli.glyphs import writes_utf8
+from gpuconsole.cli.tables import wrapped
 from gpuconsole.core.document import body_of, text_of
 from gpuconsole.core.errors import ConsoleError, Refused
 
@@ -47,8 +46,14 @@ def failure(error: ConsoleError, *, detail: bool = False) -> None:
 
 
 def terminal_width(default: int = 100) -> int:
-    """Columns of the terminal stdout is; ``default`` when it is none."""
+    """Columns of the terminal stdout is; ``default`` when it is none, or does not say."""
     return shutil.get_terminal_size((default, 24)).columns if sys.stdout.isatty() else default
+
+
+def paragraph(text: str, colour: str = "") -> None:
+    """Write a sentence to stdout: wrapped on a terminal, one line elsewhere."""
+    for line in wrapped(text, terminal_width(1 << 20), rest="  ", whole_words=True):
+        data(paint(line, colour))
 
 
 def paint(text: str, colour: str) -> str:
@@ -56,67 +61,6 @@ def paint(text: str, colour: str) -> str:
     if not colour or not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
         return text
     return click.style(text, fg=colour)
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column of a table."""
-
-    title: str
-    align: Literal["left", "right"] = "left"
-    flexible: bool = False
-    """It gives way when the terminal is narrow, down to eight characters."""
-
-
-def width_of(text: str) -> int:
-    """Terminal cells of ``text``."""
-    return sum(
-        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text
-    )
-
-
-def _fit(text: str, width: int, align: str) -> str:
-    if width_of(text) > width:
-        kept = ""
-        for char in text:
-            if width_of(kept + char) > width - 1:
-                break
-            kept += char
-        text = kept + "…"
-    padding = " " * (width - width_of(text))
-    return padding + text if align == "right" else text + padding
-
-
-def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], *, width: int | None = None) -> str:
-    """Rows under titles, two spaces apart, cut to the terminal's width where a column allows it.
-
-    When stdout is no terminal nothing is cut, so that scripts get whole names.
-    """
-    widths = [
-        max([width_of(column.title), *(width_of(row[i]) for row in rows)], default=0)
-        for i, column in enumerate(columns)
-    ]
-    if width is None and sys.stdout.isatty():
-        width = shutil.get_terminal_size().columns
-    if width is not None:
-        _narrow(widths, columns, sum(widths) + 2 * (len(widths) - 1) - width)
-    lines = []
-    for cells in ([column.title for column in columns], *rows):
-        line = "  ".join(_fit(cell, widths[i], columns[i].align) for i, cell in enumerate(cells))
-        lines.append(line.rstrip())
-    return "\n".join(lines)
-
-
-def _narrow(widths: list[int], columns: Sequence[Column], excess: int) -> None:
-    """Take ``excess`` cells from the flexible columns, the widest first."""
-    floor = 8
-    while excess > 0:
-        candidates = [i for i, column in enumerate(columns) if column.flexible and widths[i] > floor]
-        if not candidates:
-            return
-        widest = max(candidates, key=lambda i: widths[i])
-        widths[widest] -= 1
-        excess -= 1
 
 
 def confirm(question: str, *, assume_yes: bool) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from collections import Counter
 
 import click
 
 from gpuconsole.cli.glyphs import Glyphs
-from gpuconsole.cli.output import Column, table
+from gpuconsole.cli.tables import Column, table, wrapped
 from gpuconsole.core.text import gib, shorten, size
 from gpuconsole.gpu.model import Gpu, GpuStatus, Mig
 from gpuconsole.host.model import GpuView, Holder, HostView
@@ -63,7 +62,7 @@ def short_name(name: str | None) -> str:
 def overview_text(view: HostView, glyphs: Glyphs) -> str:
     """Everything ``status`` tells a person."""
     snapshot = view.snapshot
-    parts = [f"driver {snapshot.driver_version or '–'} · CUDA {snapshot.cuda_version or '–'}"]
+    parts = [_wrapped(f"driver {snapshot.driver_version or '–'} · CUDA {snapshot.cuda_version or '–'}", glyphs)]
     if view.gpus:
         parts += ["", _gpus(view, glyphs)]
     holders = _holders(view, glyphs)
@@ -219,7 +218,7 @@ def _instances(count: int) -> str:
 
 
 def _wrapped(line: str, glyphs: Glyphs) -> str:
-    return textwrap.fill(line, glyphs.width, subsequent_indent="  ") if glyphs.width else line
+    return "\n".join(wrapped(line, glyphs.width, rest="  ", whole_words=True)) if glyphs.width else line
 
 
 def _coloured(text: str, view: HostView, glyphs: Glyphs) -> str:

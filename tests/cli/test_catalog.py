@@ -306,6 +306,22 @@ def test_local_images_are_judged_for_this_machine(engine: Engine, nvml_box: Nvml
 
 
 @pytest.mark.engine
+def test_what_was_installed_later_is_told_by_the_history(engine: Engine, nvml_box: NvmlBox) -> None:
+    """A commit keeps the command of its container, as a build keeps its own."""
+    install = "pip install torch==2.9.1 --index-url https://download.pytorch.org/whl/cu128"
+    engine.docker("run", "--name", "installs", engine.load("small"), "sh", "-c", f": {install}")
+    engine.docker("commit", "installs", "gpuconsole-test/installed:1")
+    try:
+        done = gpuconsole(engine, "images", "--json", base={**os.environ, **nvml_box.env()})
+        found = next(each for each in done.document["images"] if "gpuconsole-test/installed:1" in each["tags"])
+        assert found["facts"]["torch"] == {"value": "2.9.1", "source": "history", "key": "torch==2.9.1"}
+        assert (found["facts"]["cuda"]["value"], found["verdict"]) == ("12.8", "runs")
+    finally:
+        engine.docker("rm", "-f", "installs")
+        engine.docker("rmi", "gpuconsole-test/installed:1")
+
+
+@pytest.mark.engine
 def test_a_launch_warns_of_an_image_that_will_not_run(engine_modern: Engine, nvml_box: NvmlBox) -> None:
     base = {**os.environ, **nvml_box.env()}
     old = "pytorch/pytorch:2.0.0-cuda11.7-cudnn8-runtime"

@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 
 from gpuconsole.cli.glyphs import Glyphs
-from gpuconsole.cli.output import width_of
+from gpuconsole.cli.tables import width_of
 from gpuconsole.cli.status_table import overview_text, short_name, tmux_line
 from gpuconsole.core.errors import ExitCode
 from gpuconsole.gpu.model import Ecc, Gpu, GpuSnapshot, GpuStatus, Mig
