@@ -45,8 +45,8 @@ def images(settings: Settings, as_json: bool, every_tag: bool) -> None:
     """List local images, the newest first, with the versions inside and the containers made from them.
 
     Versions are read from the image's environment, its labels, the commands it was built with and, for the official
-    PyTorch images, its tag; nothing is started. A dash is "not said anywhere". --json names the source of each. HERE says whether the image runs with
-    this machine's driver and GPUs, as far as that can be told from outside.
+    PyTorch images, its tag; nothing is started. A dash is "not said anywhere". --json names the source of each. HERE
+    says whether the image runs with this machine's driver and GPUs, as far as that can be told from outside.
     """
     from gpuconsole.services.fitting import engine_machine
     from gpuconsole.services.images import read_histories, view_images

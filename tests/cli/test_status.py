@@ -22,8 +22,8 @@ from typing import Any
 import pytest
 
 from gpuconsole.cli.glyphs import Glyphs
-from gpuconsole.cli.tables import width_of
 from gpuconsole.cli.status_table import overview_text, short_name, tmux_line
+from gpuconsole.cli.tables import width_of
 from gpuconsole.core.errors import ExitCode
 from gpuconsole.gpu.model import Ecc, Gpu, GpuSnapshot, GpuStatus, Mig
 from gpuconsole.host.model import GpuView, Holder, HostView
