@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import re
 import types
 import typing
 from collections.abc import Mapping, Sequence
@@ -13,12 +14,13 @@ from typing import Any, TypeVar, cast
 from gpuconsole.core.text import plain
 
 Thing = TypeVar("Thing")
+_BREAKS = re.compile(r"[\n\t]")
 _TOO_LARGE = 1e300
 """No number of ours comes near; infinite ones are above it."""
 
 
 def revive(kind: type[Thing], data: object) -> Thing:
-    """``data`` as a ``kind``, text in it made harmless.
+    """``data`` as a ``kind``, each text in it made harmless and one line.
 
     Fields that ``kind`` does not know are left out, those that are missing take their default: a file may be older or
     newer than this program.
@@ -30,6 +32,8 @@ def revive(kind: type[Thing], data: object) -> Thing:
 
 
 def _as(kind: Any, data: object, where: str) -> Any:
+    if kind is Any:
+        return _anything(data)
     origin = typing.get_origin(kind)
     if origin in (typing.Union, types.UnionType):
         return _one_of(typing.get_args(kind), data, where)
@@ -43,6 +47,19 @@ def _as(kind: Any, data: object, where: str) -> Any:
     if dataclasses.is_dataclass(kind):
         return _dataclass(cast(type, kind), data, where)
     return _scalar(kind, data, where)
+
+
+def _anything(data: object) -> Any:
+    """JSON data as it is, its text made harmless."""
+    if isinstance(data, Mapping):
+        return {_line(name): _anything(item) for name, item in data.items()}
+    if isinstance(data, list):
+        return [_anything(item) for item in data]
+    return _line(data) if isinstance(data, str) else data
+
+
+def _line(text: str) -> str:
+    return _BREAKS.sub(" ", plain(text))
 
 
 def _one_of(kinds: Sequence[Any], data: object, where: str) -> Any:
@@ -89,7 +106,7 @@ def _dataclass(kind: type, data: object, where: str) -> Any:
 
 def _scalar(kind: Any, data: object, where: str) -> Any:
     if kind is str and isinstance(data, str):
-        return plain(data)
+        return _line(data)
     if kind is float and isinstance(data, int | float) and not isinstance(data, bool) and abs(data) < _TOO_LARGE:
         return float(data)
     if kind is int and isinstance(data, int) and not isinstance(data, bool):

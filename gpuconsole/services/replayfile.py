@@ -9,7 +9,7 @@ from typing import Any
 
 from gpuconsole.core.errors import BadFile
 from gpuconsole.core.revive import revive
-from gpuconsole.core.text import plain_line
+from gpuconsole.core.text import plain, plain_line
 from gpuconsole.engine.model import Container, EngineInfo
 from gpuconsole.host.facts import LaunchFacts
 from gpuconsole.host.model import HostView
@@ -123,6 +123,11 @@ def _views(line: Mapping[str, Any], known: _Known) -> tuple[ContainerView, ...]:
     return tuple(views)
 
 
+def _run(data: Any) -> Run:
+    run = revive(Run, data)
+    return replace(run, document=plain(data["document"])) if run.document else run  # a document has many lines
+
+
 @dataclass(frozen=True, slots=True)
 class Output:
     """A line that a container wrote."""
@@ -142,8 +147,8 @@ _READ: dict[str, Callable[[Mapping[str, Any], _Known], Any]] = {
     "images": lambda line, known: tuple(revive(ImageView, view) for view in _list(line, "views")),
     "engine": lambda line, known: revive(EngineInfo, line.get("info")),
     "link": lambda line, known: revive(EngineLink, line.get("link")),
-    "runs": lambda line, known: tuple(revive(Run, run) for run in _list(line, "runs")),
+    "runs": lambda line, known: tuple(_run(run) for run in _list(line, "runs")),
     "facts": lambda line, known: revive(LaunchFacts, line.get("facts")),
-    "log": lambda line, known: revive(Output, line),
+    "log": lambda line, known: replace(revive(Output, line), text=plain(line["text"]).replace("\n", " ")),
 }
 """Kind of line → what is made of it."""

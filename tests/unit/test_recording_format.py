@@ -26,7 +26,7 @@ from gpuconsole.services.containers import ContainerView
 from gpuconsole.services.feed import EngineLink
 from gpuconsole.services.images import ImageView
 from gpuconsole.services.replayfile import load
-from gpuconsole.services.runs import Run
+from gpuconsole.services.runs import Run, RunKind
 
 KINDS = [HostView, ContainerView, ImageView, EngineInfo, EngineLink, Run, LaunchFacts, Container, Image, Gpu]
 HEADER: dict[str, Any] = {"type": "header", "format": "gpuconsole-recording", "version": 1, "began_at": 1.0, "gpus": []}
@@ -39,6 +39,9 @@ SIMPLE: dict[Any, st.SearchStrategy[Any]] = {
     bool: st.booleans(),
     type(None): st.none(),
 }
+SIMPLE[Any] = st.recursive(
+    st.one_of(*SIMPLE.values()), lambda items: st.lists(items) | st.dictionaries(SIMPLE[str], items), max_leaves=4
+)
 
 
 def any_of(kind: Any) -> st.SearchStrategy[Any]:
@@ -96,6 +99,24 @@ def test_what_does_not_fit_is_told_by_its_place(wrong: object) -> None:
 def test_text_in_a_recording_is_made_harmless() -> None:
     gpu = revive(Gpu, {"index": 0, "uuid": None, "name": "H\x1b[31m200\x1b]0;title\x07", "problem": "a‮b"})
     assert (gpu.name, gpu.problem) == ("H200", "ab")
+    assert revive(Image, {"id": "a\nb\tc\r\nd", "labels": {"x\ny": "\x1b[1mz"}}) == Image(
+        "a b c d", labels={"x y": "z"}
+    )
+
+
+def test_documents_and_output_keep_their_form(tmp_path: Path) -> None:
+    view = jsonable(HostView(snapshot=GpuSnapshot(taken_at=1.0)))
+    run = jsonable(Run("1", RunKind.CHECK, "a\nb", "id", 1.0, document='{\n "checks": []\n}'))
+    lines = (
+        {"type": "host", "t": 0, "view": view},
+        {"type": "runs", "t": 1, "runs": [run]},
+        {"type": "log", "t": 2, "id": "x", "channel": "stdout", "stamp": "", "text": "a\tb   c\x1b[2J\nd"},
+    )
+    _, runs, output = load(written(tmp_path / "x.jsonl", HEADER, *lines)).events
+    assert json.loads(runs.body[0].document) == {"checks": []}
+    assert "\n" in runs.body[0].document
+    assert runs.body[0].subject == "a b"
+    assert output.body.text == "a\tb   c d"
 
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz"])
