@@ -60,15 +60,16 @@ def first_second(engine: Engine, container_id: str, *, started_at: float) -> End
     One that the engine starts again is watched for all of the second, to tell how often it ends.
     """
     until = time.monotonic() + SETTLE_S
-    ending: Ending | None = None
-    while ending is None or ending.restarts is not None:
+    left_s, ending = SETTLE_S, None
+    while left_s > 0 and (ending is None or ending.restarts is not None):
         try:
-            code = engine.wait(container_id, timeout_s=max(_LOOK_AGAIN_S, until - time.monotonic()))
+            code = engine.wait(container_id, timeout_s=left_s)
         except TimedOut:
             break
         except NotFound:
             return Ending(exit_code_from_events(engine, container_id, since=started_at))
         ending = ending_of(engine, container_id, code, started_at=started_at)
+        left_s = until - time.monotonic()
     return ending or _restarted_unseen(engine, container_id, started_at=started_at)
 
 
