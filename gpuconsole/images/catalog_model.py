@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from gpuconsole.core.text import plain_line
 from gpuconsole.images.reference import parse
 from gpuconsole.images.versions import capability, is_driver, version
 
@@ -34,7 +35,7 @@ def _branch(text: str) -> str:
 def _version(text: str) -> str:
     if len(version(text)) < 2:
         raise ValueError(f"{text!r} is no version; it looks like 12.8")
-    return text
+    return plain_line(text)
 
 
 def _digest(text: str) -> str:
@@ -49,6 +50,7 @@ Driver = Annotated[str, AfterValidator(_driver)]
 Branch = Annotated[str, AfterValidator(_branch)]
 Version = Annotated[str, AfterValidator(_version)]
 Digest = Annotated[str, AfterValidator(_digest)]
+Text = Annotated[str, AfterValidator(plain_line)]
 Platform = Literal["linux/amd64", "linux/arm64"]
 
 
@@ -63,7 +65,7 @@ class ImageRow(BaseModel):
     variant: Literal["runtime", "devel"] | None = None
     platforms: list[Platform] | None = Field(default=None, min_length=1)
     python: Version | None = None
-    os: str | None = None
+    os: Text | None = None
     cudnn: Version | None = None
     nccl: Version | None = None
     sm: list[Capability] | None = None
@@ -73,13 +75,13 @@ class ImageRow(BaseModel):
     sure_cc: Capability | None = None
     driver: Driver | None = None
     floor: Driver | None = None
-    require: str | None = None
+    require: Text | None = None
     cuda_compat: bool | None = None
     forward: list[Branch] | None = None
     evidence: Literal["measured", "digest", "seen", "inferred", "own"] = "own"
     digest: Digest | None = None
-    unsure: list[str] | None = None
-    note: str | None = None
+    unsure: list[Text] | None = None
+    note: Text | None = None
     recommended: bool = False
 
 

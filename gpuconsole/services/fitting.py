@@ -172,7 +172,7 @@ def _described(said: Description) -> tuple[GpuTraits, ...]:
             hint="Give each GPU its own pair, or leave one of the two out.",
         )
     count = max(len(said.names), len(said.capabilities))
-    names = said.names or (None,) * count
+    names = tuple(plain_line(name) for name in said.names) or (None,) * count
     capabilities = said.capabilities or (None,) * count
     pairs = zip(names, capabilities, strict=True)
     return tuple(_one(number, name, known) for number, (name, known) in enumerate(pairs))

@@ -44,11 +44,13 @@ def unsuitable(
 
 def _verdict(session: Session, image: str, host: HostTraits) -> tuple[Verdict | None, str | None]:
     """The verdict on an image that is here, or in the catalog, and for the latter what would run instead."""
+    from gpuconsole.images.facts import image_facts
     from gpuconsole.services.catalog import load_catalog, view_catalog
     from gpuconsole.services.images import judge_local
 
     try:
-        return judge_local(session.engine.image(image), host), None
+        found = session.engine.image(image)
+        return judge_local(found, host, image_facts(found, session.engine.image_history(found.id))), None
     except NotFound:
         catalog = load_catalog()
     known = catalog.find(image)

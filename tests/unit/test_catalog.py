@@ -279,6 +279,14 @@ def test_each_kind_of_mistake_has_its_words(tmp_path: Path, text: str, words: st
     assert str(path) in raised.value.message
 
 
+def test_texts_of_users_cannot_write_to_the_terminal(tmp_path: Path) -> None:
+    evil = "\\u001b[31mred\\u202e"
+    texts = "".join(f'{field} = "{evil}"\n' for field in ("note", "os", "require"))
+    row = f'reference = "a/b:1"\n{texts}unsure = ["{evil}"]\ntorch = "2.9{evil}"\n'
+    (found,) = read_catalog_files([write(tmp_path, f"[[image]]\n{row}")])
+    assert (found.note, found.os, found.unsure, found.require, found.torch) == ("red", "red", ("red",), "red", "2.9red")
+
+
 def test_a_file_that_was_named_must_be_there(tmp_path: Path) -> None:
     with pytest.raises(BadFile, match="No such file"):
         load_catalog([tmp_path / "gone.toml"])
