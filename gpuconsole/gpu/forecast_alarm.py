@@ -37,13 +37,17 @@ class Alarm:
         self.standing: MemoryState | None = None
         """RISK or CRITICAL while an alarm stands."""
         self._withdrawn = 0
+        self._caution = 1.0
 
-    def decide(self, trends: Mapping[str, Trend], room: float) -> Outlook:
+    def decide(self, trends: Mapping[str, Trend], room: float, sampling_s: float, *, computes: bool = True) -> Outlook:
         """The outlook now.
 
         Args:
             trends: Who grows, and how.
             room: Bytes left for all growth together.
+            sampling_s: Seconds to the next sample, most likely: an alarm that would be due then is raised now.
+            computes: Whether anything computes there. Where nothing does, growth is a cache or a loading more often
+                than a leak, and must come nearer to full to be a risk.
         """
         if not trends:
             self._withdraw()
@@ -51,6 +55,7 @@ class Alarm:
         rates = {name: trend.rate_bytes_s for name, trend in trends.items()}
         whole = sum(rates.values()) or 1.0
         culprits = [name for name in sorted(rates, key=lambda name: -rates[name]) if rates[name] >= _CULPRIT * whole]
+        self._caution = 1.0 if computes else self._settings.idle_caution
         seen = sum(rates[name] * trend.seen_s for name, trend in trends.items()) / whole
         eta = full_in(list(trends.values()), room)
         straight = full_in(list(trends.values()), room, straight=True)
@@ -59,13 +64,18 @@ class Alarm:
         elif eta is None or eta > self._settings.watch * seen:
             self._withdraw()
             return Outlook(eta_s=eta, culprits=tuple(culprits))
-        self._set(trends, eta, straight, seen)
+        self._set(trends, eta, straight, seen, sampling_s)
         return Outlook(self.standing or MemoryState.WATCH, eta, tuple(culprits))
 
-    def _set(self, trends: Mapping[str, Trend], eta: float, straight: float | None, seen: float) -> None:
+    def _set(
+        self, trends: Mapping[str, Trend], eta: float, straight: float | None, seen: float, sampling_s: float
+    ) -> None:
         settings = self._settings
         if self.standing is None:
-            if not self._is_risk(trends, eta, straight, seen):
+            if seen < settings.looks * sampling_s:
+                return
+            then = None if straight is None else straight - sampling_s
+            if not self._is_risk(trends, eta - sampling_s, then, seen + sampling_s):
                 return
             self.standing = MemoryState.RISK
         elif min(eta, straight if straight is not None else eta) > settings.clear * seen:
@@ -82,13 +92,17 @@ class Alarm:
         settings = self._settings
         if all(trend.overdue for trend in trends.values()):
             return False
-        wary = settings.wary**self._withdrawn * seen
+        steps = max(trend.steps for trend in trends.values())
+        wary = self._caution * settings.wary**self._withdrawn * seen * steps / (steps + settings.doubt)
         if straight is not None and eta > 1.3 * straight:
             return eta <= settings.risk_slowing * wary
         if straight is not None and straight <= settings.risk * wary:
             return True
-        speeds_up = any(trend.bend > 0 for trend in trends.values())
-        return eta <= (settings.risk_speeding if speeds_up else settings.risk) * wary
+        speeding = [trend.steps for trend in trends.values() if trend.bend > 0]
+        if not speeding:
+            return eta <= settings.risk * wary
+        surer = min(max(min(speeding) - settings.steps - 1, 0), 2) / 2  # with each step it is less of a chance
+        return eta <= (settings.risk_speeding + surer * settings.risk_speeding_surely) * wary
 
     def _withdraw(self) -> None:
         if self.standing is not None:

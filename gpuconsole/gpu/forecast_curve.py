@@ -217,13 +217,21 @@ def loading_end(points: Sequence[Point], settings: Settings, *, born: bool) -> i
         lasted = points[-1].t - points[index].t
         gap = median((b.t - a.t) / b.steps for a, b in pairwise(points[index:]))
         pace = _pace_before(points[: index + 1], gap, born=born)
-        if lasted > 0 and pace > 0:
+        if lasted > 0 and pace > 0 and _breaks_off(points, index, born=born):
             rest = (points[index + 1].t - points[index].t) / gap
             slowness[index] = after / lasted / pace / min(max(rest, 1.0), 2.0)
     least = min(slowness.values(), default=settings.settled)
     if least >= settings.settled:
         return None
     return max(index for index, slow in slowness.items() if slow <= min(_AS_GOOD * least, settings.settled))
+
+
+def _breaks_off(points: Sequence[Point], index: int, *, born: bool) -> bool:
+    """Whether the first rises after a point are far smaller than the largest before it."""
+    if index == 0:
+        return not born
+    rises = [(b.level - a.level) / max(b.steps, 1) for a, b in pairwise(points)]
+    return median(rises[index : index + 3]) <= max(rises[:index]) / 2
 
 
 def _pace_before(points: Sequence[Point], gap: float, *, born: bool) -> float:

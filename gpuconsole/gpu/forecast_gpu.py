@@ -58,7 +58,8 @@ class GpuWatch:
         gone = self._update(t, gpu, total, last_t)
         trends = {name: trend for name, each in self._holders.items() if (trend := each.reader.trend(t))}
         room = free - sum(max(0.0, each.curve.peak_level() - each.curve.value) for each in self._holders.values())
-        ahead = self._alarm.decide(trends, room)
+        sampling_s = 0.0 if last_t is None else t - last_t
+        ahead = self._alarm.decide(trends, room, sampling_s, computes=not self._is_idle())
         said = [*gone, *self._processes(t, gpu, trends, ahead, room), self._whole(t, gpu, trends, ahead, room)]
         self._culprits, self._last_free = ahead.culprits, free
         return said
@@ -129,10 +130,14 @@ class GpuWatch:
         settings, total = self._settings, float(gpu.total_bytes or 0)
         if any(holder.reader.loading(t) for holder in holders):
             return MemoryState.LOADING
-        if len(self._busy) == settings.idle_samples and max(self._busy) < settings.idle_pct:
+        if self._is_idle():
             return MemoryState.IDLE
         full = float(gpu.used_bytes or 0) >= settings.packed * total
         return MemoryState.PACKED if full and held >= total / 2 else MemoryState.STEADY
+
+    def _is_idle(self) -> bool:
+        few = len(self._busy) < self._settings.idle_samples
+        return not few and max(self._busy) < self._settings.idle_pct
 
     def _name(self, holder: str) -> str:
         pid = self._holders[holder].pid if holder in self._holders else None

@@ -108,12 +108,20 @@ class Settings:
     """Of the growth: more than this in one step is a jump, no trend."""
     watch: float = 2.0
     """Of the growth time seen: full within it is worth watching."""
-    risk: float = 0.68
+    risk: float = 0.69
     """Of the growth time seen: full within it is a risk, for steady growth."""
-    risk_speeding: float = 0.46
+    risk_speeding: float = 0.54
     """The same where only the speeding-up makes it so near."""
+    risk_speeding_surely: float = 0.14
+    """So much more once two steps more have borne it out."""
     risk_slowing: float = 0.35
     """The same for growth that slows down."""
+    doubt: float = 1.0
+    """Steps' worth of doubt: few steps must come nearer to full than many to be a risk."""
+    looks: float = 4.0
+    """Samples that growth must have lasted to be a risk."""
+    idle_caution: float = 0.8
+    """Where nothing computes, a risk must be nearer by this factor."""
     clear: float = 1.0
     """Of the growth time seen: a risk ends when full is farther than this."""
     critical: float = 0.2

@@ -146,6 +146,8 @@ def _stretch(points: Sequence[Point], sampling_s: float, settings: Settings) -> 
         slower = _pace(later) < 0.67 * _pace(whole[: knot + 1])
         if not slower or later[-1].level - later[0].level >= 0.3 * (whole[-1].level - whole[0].level):
             return later, 0.0, later[0].t if slower else whole[0].t
+    if bend > 0 and sum(point.steps for point in whole[1:]) <= settings.steps:
+        return whole, 0.0, whole[0].t  # so few steps may grow by chance
     return whole, bend * (1 - (bent / straight) ** 2), whole[0].t
 
 

@@ -181,6 +181,8 @@ def _sample(container: str, pid: int, run: Run, reader: threading.Thread, began:
     while reader.is_alive() and time.monotonic() < began + 120:
         now = time.monotonic()
         seen = usage.read({container: pid}).get(container)
+        if seen and seen.memory_bytes > 1.1 * run.memory * MIB:
+            seen = None  # its process is still in the engine's own group
         try:
             shm = os.statvfs(f"/proc/{pid}/root/dev/shm")
             size, used = shm.f_blocks * shm.f_frsize, (shm.f_blocks - shm.f_bfree) * shm.f_frsize

@@ -26,7 +26,10 @@ GROWTH = {
     "validation-cached", "cycles-oom", "fragments-oom", "ram-leak", "shm-fills",
 }  # fmt: skip
 """Classes whose end can be foreseen: growth from a settled base."""
-CALM = {"steady", "packed", "loading", "cycles", "validation", "lengths", "ram-steady", "load-idle", "tenant"}
+CALM = {
+    "steady", "packed", "loading", "cycles", "validation", "lengths", "tenant", "ram-steady", "ram-cycles", "ram-pages",
+    "shm-steady",
+}  # fmt: skip
 """Flat, packed, loading and repeated-cycle classes: no wrong alarm at all."""
 UNFORESEEN = {"loading-oom", "optimizer-spike", "single-peak", "tenant-collides"}
 """Classes no watcher from outside can foresee."""
