@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gpuconsole.cli.glyphs import Glyphs, glyphs_of_stdout
 from gpuconsole.cli.output import data, paint, talk
+from gpuconsole.cli.tables import width_of, wrapped
 from gpuconsole.cli.verdicts import COLOURS, plain_words, verdict_words
 from gpuconsole.engine.model import GpuPath
 from gpuconsole.images.catalog import Evidence
@@ -91,11 +91,17 @@ def _grouped(pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
 
 def _image(view: CatalogView, glyphs: Glyphs, width: int) -> Iterator[str]:
     image, word = view.image, view.verdict.word
-    label = paint(f"{verdict_words(word, glyphs):14}", COLOURS[word])
+    words = f"{verdict_words(word, glyphs):14}"
     mark = f" {_UNSEEN}" if image.evidence is Evidence.INFERRED else ""
     torch = (image.torch or "–").partition("+")[0]
     cuda = ".".join((image.cuda or "–").split(".")[:2])
-    yield f"{label}  {image.reference:46}  {torch:8}  {cuda}{mark}".rstrip()
+    rest = f"  {image.reference:46}  {torch:8}  {cuda}{mark}".rstrip()
+    if width_of(words + rest) <= width:
+        yield paint(words, COLOURS[word]) + rest
+    else:
+        yield paint(words.rstrip(), COLOURS[word])
+        yield from _wrapped(f"{image.reference}{mark}", width, _INDENT)
+        yield from _wrapped(f"torch {torch} · CUDA {cuda}", width, _INDENT)
     for sentence in _sentences(view):
         yield from _wrapped(sentence, width, _INDENT)
 
@@ -138,11 +144,4 @@ def _decisive(verdict: Verdict | Judgement) -> list[str]:
 
 
 def _wrapped(text: str, width: int, indent: str) -> list[str]:
-    return textwrap.wrap(
-        text,
-        width,
-        initial_indent=indent,
-        subsequent_indent=indent + "  ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    return wrapped(text, width, first=indent, rest=f"{indent}  ", whole_words=True)

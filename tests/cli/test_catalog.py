@@ -19,6 +19,7 @@ from tests.cli.engines import gpuconsole
 from tests.rig.engines import Engine
 from tests.rig.nvml import NvmlBox, NvmlState, a100_mig, gb10, h200, rtx4090
 from tests.rig.nvml.gpu import Gpu
+from tests.rig.terminal import Terminal
 from tests.unit.test_verdict import VECTORS, WORDS
 
 COMMAND = (sys.executable, "-m", "gpuconsole", "catalog")
@@ -216,6 +217,16 @@ def test_the_table_fits_80_columns_and_cuts_nothing(
     for line in out.splitlines():
         assert width_of(line) <= 80, line
         assert "…" not in line
+
+
+@pytest.mark.engine
+def test_a_narrow_terminal_gets_lines_that_fit(engine_modern: Engine, open_terminal: Callable[..., Terminal]) -> None:
+    machine = ("--driver", "550.54.15", "--gpu", "NVIDIA GeForce RTX 4090", "--arch", "amd64")
+    terminal = open_terminal(engine_modern, "catalog", *machine, columns=56, rows=60)
+    terminal.wait_for("catalog --all")
+    lines = [line.rstrip() for line in terminal.text.splitlines()]
+    assert "    pytorch/pytorch:2.14.1-cuda12.6-cudnn9-runtime" in lines
+    assert "    torch 2.14.1 · CUDA 12.6" in lines
 
 
 def run_apart(*arguments: str, env: Mapping[str, str]) -> subprocess.CompletedProcess[bytes]:
