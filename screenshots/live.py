@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 SIZES = ((80, 24), (120, 36), (200, 50))
@@ -125,7 +126,8 @@ def main() -> int:
     kept = [f"{name}={os.environ[name]}" for name in words if name in os.environ]
     options = ["--host", chosen.host] if chosen.host else []
     command = ["env", *kept, "LC_ALL=C.UTF-8", "COLORTERM=truecolor", sys.executable, "-m", "gpuconsole", *options]
-    failed = sum(walk(chosen.output, size, chosen.container, command) for size in SIZES)
+    with ThreadPoolExecutor() as walkers:
+        failed = sum(walkers.map(lambda size: walk(chosen.output, size, chosen.container, command), SIZES))
     print(f"{failed} screens did not come" if failed else f"Every screen is in {chosen.output}.")
     return 1 if failed else 0
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # On a machine with an NVIDIA GPU: train in a container, record the console meanwhile, and keep its screens in tmux.
 #
-#   screenshots/on_gpu.sh IMAGE [-v /usr:/usr:ro …]     writes into $OUT (./out when unset); takes about five minutes
+#   screenshots/on_gpu.sh IMAGE [-v /usr:/usr:ro …]     writes into $OUT (./out when unset); takes about two minutes
 #
 # IMAGE has CUDA PyTorch; what follows goes to `gpuconsole launch`. Needs an engine with the GPUs wired in, gpuconsole
 # importable by python3, and tmux. Everything it launches is removed at the end. $OUT then holds
@@ -55,19 +55,20 @@ done
 gpuconsole ps
 gpuconsole status
 
-echo "== record"
-python3 "$here/record.py" -o "$out/console-h200.jsonl.gz" --seconds "${RECORD_S:-80}" --check train --check-at 25
-recorded=$?
-
-echo "== tmux"
+echo "== record, and walk in tmux meanwhile"
+python3 "$here/record.py" -o "$out/console-h200.jsonl.gz" --seconds "${RECORD_S:-75}" --check train --check-at 5 &
+recorder=$!
 mkdir -p "$out/tmux"
 if command -v tmux >/dev/null; then
+  sleep 25  # the recorder's check has the container for itself
   tmux -V
   python3 "$here/live.py" -o "$out/tmux" --container train
 else
   echo "on_gpu: there is no tmux here, so there are no captures"
 fi
 captured=$?
+wait "$recorder"
+recorded=$?
 gpuconsole logs --tail 5 train
 ls -l "$out" "$out/tmux"
 echo "recording: exit $recorded, captures: exit $captured"
