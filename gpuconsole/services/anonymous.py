@@ -110,9 +110,9 @@ class StandIns:
         )
         text = _PATH.sub(lambda found: self._path(found[0]), mask_text(text))
         text = _ADDRESS.sub(lambda found: self._address(found[0]), text)
-        for real, fake in self._words.items():
+        for real, fake in _longest_first(self._words):
             text = re.sub(rf"(?<![\w-]){re.escape(real)}(?![\w-])", fake, text)
-        for real, fake in self._users.items():
+        for real, fake in _longest_first(self._users):
             if real != "root":  # a name of the system as well, and of nobody
                 text = re.sub(rf"(?<![^\W_]){re.escape(real)}(?![^\W_])", fake, text)
         return text
@@ -163,3 +163,8 @@ class StandIns:
         host = first.partition(":")[0]
         if slash and ("." in first or ":" in first) and host not in _PUBLIC and not host.startswith("127."):
             self._words.setdefault(host, "registry.example")
+
+
+def _longest_first(names: Mapping[str, str]) -> list[tuple[str, str]]:
+    """A name that is the beginning of another must leave that one whole."""
+    return sorted(names.items(), key=lambda pair: -len(pair[0]))

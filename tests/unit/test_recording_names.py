@@ -105,6 +105,14 @@ def test_whoever_records_as_root_is_me_and_the_word_root_stays() -> None:
     }  # fmt: skip
 
 
+def test_a_name_that_begins_another_one_leaves_that_whole() -> None:
+    for order in (("ann", "ann-lee"), ("ann-lee", "ann")):
+        names = StandIns(me="jim", host="a.b.c", home="/home/jim")
+        stand_ins = {user: names.clean({"user": user})["user"] for user in order}
+        assert names.clean("ann-lee, ann") == f"{stand_ins['ann-lee']}, {stand_ins['ann']}"
+        assert names.clean("on a.b.c or a") == "on gpu-box or gpu-box"
+
+
 def test_public_registries_stay(names: StandIns) -> None:
     for image in (
         "nvcr.io/nvidia/pytorch:25.10-py3",
