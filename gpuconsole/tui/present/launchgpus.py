@@ -114,7 +114,7 @@ def _free(unit: GpuUnit) -> str:
         return "unified memory"
     if unit.used_bytes is None or unit.total_bytes is None:
         return "memory unknown"
-    return f"{gib(max(0, unit.total_bytes - unit.used_bytes))} of {gib(unit.total_bytes)} GiB free"
+    return f"{gib(max(0, unit.total_bytes - unit.used_bytes)):>5} of {gib(unit.total_bytes)} GiB free"
 
 
 def _holders(unit: GpuUnit, view: GpuView | None) -> str:

@@ -1,0 +1,241 @@
+"""How every screen looks, at every size, in every theme: pictures that a person looked at, kept beside this file.
+
+After a change that is meant: ``pytest tests/tui/test_looks.py --snapshot-update``, and look at the pictures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from textual.color import Color
+from textual.pilot import Pilot
+from textual.strip import Strip
+
+from gpuconsole.core.config import Config
+from gpuconsole.engine.model import EngineInfo, GpuPath
+from gpuconsole.launch.fields import Surroundings
+from gpuconsole.launch.gpupath import GpuRoute
+from gpuconsole.launch.gpus import GpuChoice
+from gpuconsole.launch.options import LaunchOptions, read_options
+from gpuconsole.launch.request import build_request
+from gpuconsole.services.feed import EngineLink
+from gpuconsole.services.planning import LaunchPlan
+from gpuconsole.services.session import Session
+from gpuconsole.services.weighing import Weight
+from gpuconsole.tui import theme
+from gpuconsole.tui.app import ConsoleApp
+from gpuconsole.tui.screens.details import open_details
+from gpuconsole.tui.screens.launch import LaunchScreen
+from gpuconsole.tui.screens.logs import LogScreen
+from tests.tui import looking
+from tests.tui.console import shown, until
+from tests.tui.looking import feed, still
+
+__all__ = ["still"]
+Make = Callable[..., ConsoleApp]
+Compare = Callable[..., bool]
+SIZES = [(80, 24), (120, 36), (200, 50)]
+
+
+async def main(pilot: Pilot[Any]) -> None:
+    """The main screen, all known, one thing marked."""
+    app = pilot.app
+    assert isinstance(app, ConsoleApp)
+    await feed(pilot)
+    await settled(pilot)
+
+
+async def settled(pilot: Pilot[Any]) -> None:
+    """Everything drawn that is to be drawn."""
+    for _ in range(3):
+        await pilot.pause()
+    await pilot.wait_for_scheduled_animations()
+
+
+def opened(key: str) -> Callable[[Pilot[Any]], Awaitable[None]]:
+    """The main screen, then ``key``."""
+
+    async def act(pilot: Pilot[Any]) -> None:
+        await main(pilot)
+        await pilot.press(key)
+        await settled(pilot)
+
+    return act
+
+
+async def gpu(pilot: Pilot[Any]) -> None:
+    """The first GPU."""
+    await main(pilot)
+    app: Any = pilot.app
+    open_details(app, app.host_view.gpus[0])
+    await settled(pilot)
+
+
+async def check(pilot: Pilot[Any]) -> None:
+    """A check that failed."""
+    await main(pilot)
+    app: Any = pilot.app
+    open_details(app, app.runs[1])
+    await settled(pilot)
+
+
+async def logs(pilot: Pilot[Any]) -> None:
+    """Output with a search in it."""
+    await main(pilot)
+    await pilot.press("l")
+    await until(pilot, lambda: isinstance(pilot.app.screen, LogScreen) and "710/1000" in shown(pilot.app))  # type: ignore[arg-type]
+    await pilot.press("slash", *"step", "enter")
+    await settled(pilot)
+
+
+async def launch(pilot: Pilot[Any]) -> None:
+    """The form, weighed."""
+    await main(pilot)
+    await pilot.press("n")
+    app: Any = pilot.app
+    await until(pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen._weight is not None)
+    await settled(pilot)
+
+
+async def launch_wrong(pilot: Pilot[Any]) -> None:
+    """The form with two fields that cannot be."""
+    await launch(pilot)
+    app: Any = pilot.app
+    before = app.screen._weight
+    app.screen.fields.set("ports", "99999")
+    app.screen.fields.set("shm", "much")
+    await until(pilot, lambda: app.screen._weight is not before and not app.screen._weight.plan)
+    await settled(pilot)
+
+
+SCREENS = {
+    "main": main,
+    "images": opened("2"),
+    "processes": opened("3"),
+    "runs": opened("4"),
+    "container": opened("enter"),
+    "gpu": gpu,
+    "check": check,
+    "logs": logs,
+    "launch": launch,
+    "launch-wrong": launch_wrong,
+    "help": opened("question_mark"),
+    "question": opened("x"),
+    "copy": opened("y"),
+}
+
+
+@pytest.fixture(autouse=True)
+def canned_weight(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the form amounts to is planned by the real rules, on a machine that is always the same."""
+    around = Surroundings(cwd="/home/ada/llama", home="/home/ada", environment={}, uid=1000, gid=1000,
+                          engine_is_local=False)  # fmt: skip
+
+    def weigh(session: Session, options: LaunchOptions, *, name: str | None = None) -> Weight:
+        from gpuconsole.launch.spec import SpecInvalid
+
+        try:
+            spec = read_options(options, around)
+        except SpecInvalid as error:
+            return Weight(problems=error.problems)
+        info = EngineInfo("unix:///var/run/docker.sock", name="docker", version="28.5.1")
+        choice = GpuChoice(reason="GPU 2 is the freest: 140.0 GiB free, nobody holds it.")
+        route = GpuRoute(GpuPath.NONE, "")
+        request = build_request(spec, name=name or "llama-3f", info=info)
+        return Weight(plan=LaunchPlan(spec, request, info, choice, route), image=looking.images()[0])
+
+    monkeypatch.setattr("gpuconsole.tui.screens.launchweighing.weigh", weigh)
+    monkeypatch.setattr("gpuconsole.tui.present.launchform.current_folder", lambda: "/home/ada/llama")
+
+
+def strips_of(app: ConsoleApp) -> list[Strip]:
+    """The rows of the screen, before the filters on their way to the terminal."""
+    return app.screen._compositor.render_strips()
+
+
+def same(compare: Compare, app: ConsoleApp, look: Callable[..., Any], size: tuple[int, int]) -> bool:
+    """The picture is the one kept, and nothing in it stands beyond the edge."""
+
+    async def before(pilot: Pilot[Any]) -> None:
+        await look(pilot)
+        assert all(len(line.rstrip()) <= size[0] for line in shown(app).splitlines())
+
+    return compare(app, terminal_size=size, run_before=before)
+
+
+@pytest.mark.parametrize("name", ["images", "processes", "runs", "check", "launch-wrong", "copy"])
+def test_screen_that_scales_like_another(snap_compare: Compare, still: Make, name: str) -> None:
+    assert same(snap_compare, still(), SCREENS[name], (80, 24))
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("name", ["main", "container", "gpu", "logs", "launch", "help", "question"])
+def test_screen(snap_compare: Compare, still: Make, name: str, size: tuple[int, int]) -> None:
+    assert same(snap_compare, still(), SCREENS[name], size)
+
+
+@pytest.mark.parametrize("colours", theme.names())
+def test_theme(snap_compare: Compare, still: Make, colours: str) -> None:
+    assert same(snap_compare, still(config=Config(theme=colours)), SCREENS["main"], (80, 24))
+
+
+@pytest.mark.parametrize("name", ["main", "gpu", "launch"])
+def test_ascii(snap_compare: Compare, still: Make, name: str) -> None:
+    async def look(pilot: Pilot[Any]) -> None:
+        await SCREENS[name](pilot)
+        written = [
+            strip.apply_filter(each, Color(0, 0, 0)) for strip in strips_of(app) for each in app.get_line_filters()
+        ]
+        signs = {sign for strip in written for sign in strip.text if not sign.isascii()}
+        assert not signs, signs
+
+    app = still(config=Config(ascii=True))
+    assert same(snap_compare, app, look, (80, 24))
+
+
+@pytest.mark.parametrize("name", ["main", "question"])
+def test_without_colours(snap_compare: Compare, still: Make, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert same(snap_compare, still(), SCREENS[name], (80, 24))
+
+
+def test_too_small(snap_compare: Compare, still: Make) -> None:
+    assert same(snap_compare, still(), main, (20, 5))
+
+
+def test_many_gpus(snap_compare: Compare, still: Make) -> None:
+    async def look(pilot: Pilot[Any]) -> None:
+        await feed(pilot, gpus=16)
+        await settled(pilot)
+
+    app = still()
+    assert same(snap_compare, app, look, (80, 24))
+
+
+def test_marked(snap_compare: Compare, still: Make) -> None:
+    async def look(pilot: Pilot[Any]) -> None:
+        await main(pilot)
+        await pilot.press("r", "shift+tab", "r")
+        app.clear_notifications()
+        await settled(pilot)
+
+    app = still()
+    assert same(snap_compare, app, look, (80, 24))
+
+
+def test_nothing_there(snap_compare: Compare, still: Make) -> None:
+    async def look(pilot: Pilot[Any]) -> None:
+        app.link = EngineLink(False, "unix:///var/run/docker.sock", "No container engine answers at "
+                              "unix:///var/run/docker.sock.", "Start it: sudo systemctl start docker.",
+                              looking.NOW - 40)  # fmt: skip
+        from dataclasses import replace
+
+        empty = looking.host(0)
+        problem = "This machine has no NVIDIA driver: libnvidia-ml.so.1 is not there."
+        app.host_view = replace(empty, snapshot=replace(empty.snapshot, problem=problem, hint="Install it."))
+        await settled(pilot)
+
+    app = still()
+    assert same(snap_compare, app, look, (80, 24))
