@@ -13,7 +13,9 @@ from gpuconsole.images.catalog import FINDINGS, Catalog, CatalogImage, shipped_c
 from gpuconsole.images.choice import Alternatives
 from gpuconsole.images.compatibility import shipped_compatibility
 from gpuconsole.images.judge import judge
+from gpuconsole.images.reference import is_pytorch, parse, pytorch_tag
 from gpuconsole.images.verdict import HostTraits, Verdict, Word
+from gpuconsole.images.versions import minor, version
 
 VARIABLE = "GPUCONSOLE_CATALOG"
 """Names further catalog files, separated as in PATH."""
@@ -72,6 +74,34 @@ def with_findings(catalog: Catalog) -> Catalog:
     from gpuconsole.images.findings import apply, load_findings
 
     return apply(catalog, load_findings())
+
+
+def judge_entry(image: CatalogImage, host: HostTraits) -> Verdict:
+    """The verdict on one entry."""
+    compatibility = shipped_compatibility()
+    return judge(traits(image, compatibility), host, compatibility)
+
+
+def never_published(catalog: Catalog, reference: str) -> str | None:
+    """A sentence when a tag has the form of PyTorch's official ones and names a build that there never was.
+
+    Of a release that the catalog does not know nothing is said.
+    """
+    try:
+        parsed = parse(reference)
+    except ValueError:
+        return None
+    tag = pytorch_tag(parsed)
+    if (why := catalog.phantoms.get(str(parsed))) is not None and tag is None:
+        return f"{reference} is none of PyTorch's tags: {why}."
+    if tag is None or catalog.find(reference) is not None:
+        return None
+    official = (image for image in catalog.images if is_pytorch(image.parsed) and image.torch and image.cuda)
+    published = {image.cuda for image in official if minor(image.torch or "") == minor(tag.torch)}
+    if not published or tag.cuda in published:
+        return None
+    listed = ", ".join(sorted((cuda for cuda in published if cuda), key=version))
+    return f"PyTorch published no image of {minor(tag.torch)} with CUDA {tag.cuda}; there are those with {listed}."
 
 
 def view_catalog(catalog: Catalog, host: HostTraits) -> tuple[CatalogView, ...]:

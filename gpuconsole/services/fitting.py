@@ -195,6 +195,8 @@ def _one(number: int, name: str | None, said: tuple[int, int] | None) -> GpuTrai
         segment=segment,
         brands=brands(name, segment),
         unified_memory=known is not None and known.unified_memory,
+        # nvidia-smi -L names an instance after its GPU: "NVIDIA H200 MIG 1g.18gb"
+        mig_instances=1 if name and " MIG " in f"{name} " else None,
     )
 
 

@@ -1,4 +1,4 @@
-"""A word of warning before a launch: an image of which it is known that it will not run on the chosen GPUs."""
+"""A word of warning before a launch: an image that will not run on the chosen GPUs, or that was never published."""
 
 from __future__ import annotations
 
@@ -28,33 +28,50 @@ def unsuitable(
     """
     if not gpus or not info.local:
         return ()
-    from gpuconsole.images.verdict import Word
     from gpuconsole.services.fitting import traits_of
 
     host = traits_of(session.gpus.snapshot(), gpus, path=path, architecture=info.architecture)
     try:
-        verdict, instead = _verdict(session, image, host)
+        return _of_local(session, image, host)
+    except NotFound:
+        pass
     except ConsoleError:
         return ()  # a warning that cannot be given holds up nothing
-    if verdict is None or verdict.word is not Word.WILL_NOT_RUN:
+    try:
+        return _of_catalog(image, host)
+    except ConsoleError:
         return ()
-    would = f" {instead} would." if instead else ""
-    return (f"{image} will not run here: {verdict.reasons[0].text}.{would}",)
 
 
-def _verdict(session: Session, image: str, host: HostTraits) -> tuple[Verdict | None, str | None]:
-    """The verdict on an image that is here, or in the catalog, and for the latter what would run instead."""
+def _of_local(session: Session, name: str, host: HostTraits) -> tuple[str, ...]:
     from gpuconsole.images.facts import image_facts
-    from gpuconsole.services.catalog import load_catalog, view_catalog
     from gpuconsole.services.images import judge_local
 
-    try:
-        found = session.engine.image(image)
-        return judge_local(found, host, image_facts(found, session.engine.image_history(found.id))), None
-    except NotFound:
-        catalog = load_catalog()
-    known = catalog.find(image)
+    image = session.engine.image(name)
+    facts = image_facts(image, session.engine.image_history(image.id))
+    return _sentence(name, judge_local(image, host, facts))
+
+
+def _of_catalog(name: str, host: HostTraits) -> tuple[str, ...]:
+    from gpuconsole.images.verdict import Word
+    from gpuconsole.services.catalog import judge_entry, load_catalog, never_published, view_catalog
+
+    catalog = load_catalog()
+    known = catalog.find(name)
     if known is None:
-        return None, None
+        sentence = never_published(catalog, name)
+        return (sentence,) if sentence else ()
+    verdict = judge_entry(known, host)
+    if verdict.word is not Word.WILL_NOT_RUN:
+        return ()
     view = next(view for view in view_catalog(catalog, host) if view.image.reference == known.reference)
-    return view.verdict, view.instead.reference if view.instead else None
+    return _sentence(name, verdict, view.instead.reference if view.instead else None)
+
+
+def _sentence(name: str, verdict: Verdict, instead: str | None = None) -> tuple[str, ...]:
+    from gpuconsole.images.verdict import Word
+
+    if verdict.word is not Word.WILL_NOT_RUN:
+        return ()
+    would = f" {instead} would." if instead else ""
+    return (f"{name} will not run here: {verdict.reasons[0].text}.{would}",)

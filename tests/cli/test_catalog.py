@@ -198,6 +198,12 @@ def test_a_board_with_one_memory_is_told_of(catalog: Run, nvml: NvmlBox) -> None
     assert any("unified-memory" in [reason["id"] for reason in image["reasons"]] for image in told["images"])
 
 
+def test_an_instance_of_a_divided_gpu_is_described_by_its_name(catalog: Run) -> None:
+    told = document(catalog("--driver", "580.95.05", "--gpu", "NVIDIA H200 MIG 1g.18gb", "--json"))
+    assert told["host"]["gpus"][0]["mig_instances"] == 1
+    assert "mig" in [reason["id"] for reason in told["images"][0]["reasons"]]
+
+
 MACHINES = (
     (),
     ("--driver", "535.183.01", "--gpu", "NVIDIA GeForce RTX 3090"),
@@ -340,6 +346,9 @@ def test_a_launch_warns_of_an_image_that_will_not_run(engine_modern: Engine, nvm
     assert told.code == 0
     assert f"{old} will not run here: its torch has no code for compute capability 9.0" in told.talk
     assert "pytorch/pytorch:2.1.2-cuda11.8-cudnn8-runtime would." in told.talk
+    phantom = "pytorch/pytorch:2.9.0-cuda11.8-cudnn9-runtime"
+    never = gpuconsole(engine_modern, "launch", "--dry-run", "--gpus", "1", phantom, base=base)
+    assert "PyTorch published no image of 2.9 with CUDA 11.8; there are those with 12.6, 12.8, 13.0." in never.talk
     for arguments in (("--gpus", "none", old), ("--gpus", "1", engine_modern.load("small")), ("--gpus", "1", "a/b:1")):
         quiet = gpuconsole(engine_modern, "launch", "--dry-run", *arguments, base=base)
         assert quiet.code == 0

@@ -18,7 +18,7 @@ from gpuconsole.images.compatibility import shipped_compatibility
 from gpuconsole.images.reference import is_ngc_pytorch, is_pytorch
 from gpuconsole.images.verdict import GpuTraits, HostTraits, Word
 from gpuconsole.images.versions import at_least
-from gpuconsole.services.catalog import catalog_paths, load_catalog, view_catalog
+from gpuconsole.services.catalog import catalog_paths, load_catalog, never_published, view_catalog
 
 CATALOG = shipped_catalog()
 COMPATIBILITY = shipped_compatibility()
@@ -142,6 +142,32 @@ def test_where_nothing_runs_nothing_is_offered() -> None:
     assert {view.verdict.word for view in views} == {Word.WILL_NOT_RUN}
     assert Alternatives(CATALOG, {}).nearest(views[0].image) is None
     assert all("image" not in view.needs for view in views)
+
+
+@pytest.mark.parametrize(
+    ("reference", "words"),
+    [
+        (
+            f"{HUB}:2.9.0-cuda11.8-cudnn9-runtime",
+            "no image of 2.9 with CUDA 11.8; there are those with 12.6, 12.8, 13.0.",
+        ),
+        (f"docker.io/{HUB}:2.9.1-cuda12.1-cudnn9-devel", "no image of 2.9 with CUDA 12.1"),
+        (
+            f"{HUB}:2.8.0-cuda12.4-cudnn9-devel",
+            "no image of 2.8 with CUDA 12.4; there are those with 12.6, 12.8, 12.9.",
+        ),
+        (f"{HUB}:2.0.1-gpu", "none of PyTorch's tags"),
+        # published, or newer than the catalog, or of other makers
+        (f"{HUB}:2.9.1-cuda12.8-cudnn9-runtime", None),
+        (f"{HUB}:2.9.7-cuda12.8-cudnn9-runtime", None),
+        (f"{HUB}:2.19.0-cuda13.9-cudnn9-runtime", None),
+        ("lab/torch:2.9.0-cuda11.8-cudnn9-runtime", None),
+        ("No Reference", None),
+    ],
+)
+def test_combinations_that_were_never_published_are_told(reference: str, words: str | None) -> None:
+    found = never_published(CATALOG, reference)
+    assert (found is None) if words is None else (words in (found or ""))
 
 
 # --- files of users and teams
