@@ -18,6 +18,8 @@ from gpuconsole.gpu.forecast_model import Settings
 _POINTS = 48
 """Most points kept; older ones are merged."""
 _PEAKS = 12
+_LONG_REST = 2.0
+"""Of the times between later steps: a rest so long settles what can settle by resting."""
 _AS_GOOD = 1.6
 """Loading ends at the latest point after which growth is at most so much less slow than after the best."""
 
@@ -39,12 +41,15 @@ class Curve:
         settings: The forecast's numbers.
         born: Time of the sample before the first, when the memory was not there yet; None if it was there before
             anything was seen.
+        rest_settles: A rest ends loading, however fast growth goes on afterwards: true of RAM and shm, which are not
+            filled on purpose as GPUs are.
     """
 
-    def __init__(self, capacity: float, settings: Settings, *, born: float | None) -> None:
+    def __init__(self, capacity: float, settings: Settings, *, born: float | None, rest_settles: bool = False) -> None:
         self._settings = settings
         self.capacity = capacity
         self.born = born is not None
+        self._rest_settles = rest_settles
         self.points: list[Point] = [] if born is None else [Point(born, 0.0, 0)]
         self.peaks: deque[Point] = deque(maxlen=_PEAKS)
         self.climbs: deque[float] = deque(maxlen=_PEAKS)
@@ -167,7 +172,7 @@ class Curve:
         if len(self.points) > _POINTS:
             self._merge()
         if not self.cyclic:
-            self.base = loading_end(self.points, self._settings, born=self.born)
+            self.base = loading_end(self.points, self._settings, born=self.born, rest_settles=self._rest_settles)
 
     def _merge(self) -> None:
         """Make one of two neighbours: of loading's points while there are many, else of the older ones after it."""
@@ -205,20 +210,23 @@ class Curve:
         return [] if self.base is None else self.points[self.base :]
 
 
-def loading_end(points: Sequence[Point], settings: Settings, *, born: bool) -> int | None:
+def loading_end(points: Sequence[Point], settings: Settings, *, born: bool, rest_settles: bool = False) -> int | None:
     """Index of the point at which loading ended, None while all growth may still be loading.
 
     What comes after must be far slower than the fastest stretch that brought at least half of the memory there was;
     after a rest twice as long as those between later steps, half as much slower will do.
     """
     slowness = {}
-    for index in range(0 if not born else 1, len(points) - settings.steps):
+    for index in range(len(points) - settings.steps):
         after = points[-1].level - points[index].level
         lasted = points[-1].t - points[index].t
         gap = median((b.t - a.t) / b.steps for a, b in pairwise(points[index:]))
+        rest = (points[index + 1].t - points[index].t) / gap
+        if rest_settles and rest >= _LONG_REST:
+            slowness[index] = 0.0
+            continue
         pace = _pace_before(points[: index + 1], gap, born=born)
         if lasted > 0 and pace > 0 and _breaks_off(points, index, born=born):
-            rest = (points[index + 1].t - points[index].t) / gap
             slowness[index] = after / lasted / pace / min(max(rest, 1.0), 2.0)
     least = min(slowness.values(), default=settings.settled)
     if least >= settings.settled:

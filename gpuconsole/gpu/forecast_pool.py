@@ -21,7 +21,7 @@ class PoolWatch:
 
     def __init__(self, pool: PoolMemory, settings: Settings, *, born: float | None) -> None:
         self._settings = settings
-        self._curve = Curve(pool.limit_bytes or 0, settings, born=born)
+        self._curve = Curve(pool.limit_bytes or 0, settings, born=born, rest_settles=True)
         self._reader = TrendReader(self._curve, settings)
         self._alarm = Alarm(settings)
 

@@ -151,5 +151,5 @@ def _outcome(run: Recording, alarm: Alarm, sampling_s: float) -> str:
     if run.oom_t is not None and run.full == alarm.memory[0] and alarm.rose_t <= run.oom_t <= end:
         return "hit"
     rose = run.growing(alarm.memory, alarm.rose_t, sampling_s)
-    fell = alarm.fell_t is not None and run.growing(alarm.memory, alarm.fell_t, sampling_s)
+    fell = run.growing(alarm.memory, run.samples[-1].t if alarm.fell_t is None else alarm.fell_t, sampling_s)
     return "withdrawn" if rose and fell else "wrong"

@@ -120,6 +120,6 @@ def _loaded(events: list[dict[str, Any]], oom: dict[str, Any] | None) -> float |
 
     The rest before a leak is no growth time: a plateau is left out where the workload tells of one.
     """
-    mine = [event for event in events if event["event"] == "phase" and (oom is None or event["pid"] == oom["pid"])]
+    mine = [event for event in events if event["event"] == "phase" and (not oom or event["pid"] == oom.get("pid", event["pid"]))]
     after = [event["t"] for event in mine if event.get("name") != "load"]
     return after[0] if after else None
