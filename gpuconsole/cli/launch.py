@@ -164,6 +164,8 @@ def _dry_run(session: Session, spec: LaunchSpec, *, foreground: bool, as_json: b
 
     plan = plan_launch(session, spec)
     tell_plan(plan)
+    if plan.image.unresolved:
+        talk(plan.image.unresolved)
     run = plan.docker_run(foreground=foreground)
     if run.client:
         talk(f"The line needs a docker client {run.client} or newer, which knows CDI devices.")

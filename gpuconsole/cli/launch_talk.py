@@ -147,7 +147,8 @@ def _document(launched: Launched) -> dict[str, Any]:
     return {
         "id": launched.id,
         "name": launched.name,
-        "image": plan.request.image,
+        "image": plan.spec.image,
+        "digest": plan.image.known,
         "image_id": container.image_id if container else None,
         "state": container.state.value if container else "removed",
         "exit_code": ending.exit_code if ending else None,

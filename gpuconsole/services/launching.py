@@ -14,7 +14,7 @@ from gpuconsole.launch.spec import LaunchSpec
 from gpuconsole.services.cancelling import Cancellation, Cancelled
 from gpuconsole.services.following import Ending, exit_code_from_events, first_second, follow, now
 from gpuconsole.services.obstacles import refuse_taken_name, refuse_taken_ports
-from gpuconsole.services.planning import LaunchPlan, chosen_freely, plan_launch, renamed
+from gpuconsole.services.planning import LaunchPlan, chosen_freely, plan_launch, renamed, with_image
 from gpuconsole.services.pulling import PullState, ensure_image
 from gpuconsole.services.session import Session
 from gpuconsole.services.undoing import Made
@@ -99,9 +99,9 @@ def launch(
     # Before a pull of many gigabytes, not after it.
     refuse_taken_name(engine, spec.name)
     refuse_taken_ports(engine, plan)
-    _, pulled = ensure_image(
+    image, pulled = ensure_image(
         engine,
-        spec.image,
+        plan.image.fetch,
         policy=spec.pull,
         cancel=cancel,
         on_pull=lambda state: on_step(LaunchStep(Phase.IMAGE, pull=state)),
@@ -109,6 +109,7 @@ def launch(
     if pulled and chosen_freely(spec):
         # A pull takes minutes, in which the GPUs that were free may have been taken.
         plan = plan_launch(session, spec, name=plan.name)
+    plan = with_image(plan, image)
     _go_on(cancel, "before anything was made")
     return _bring_up(engine, plan, on_step, cancel=cancel, on_output=on_output)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpuconsole.core.errors import ConsoleError, EngineUnavailable, GpuNotFound, Refused
-from gpuconsole.engine.model import EngineInfo, GpuPath
+from gpuconsole.engine.model import EngineInfo, GpuPath, Image
 from gpuconsole.engine.request import CreateRequest
 from gpuconsole.gpu.model import GpuSnapshot
 from gpuconsole.host.cdi import DEFAULT_DIRS
@@ -18,7 +18,9 @@ from gpuconsole.launch.request import build_request, hides_init, name_for
 from gpuconsole.launch.spec import FieldProblem, Force, GpuWish, GpuWishKind, LaunchSpec, SpecInvalid
 from gpuconsole.launch.units import units_of
 from gpuconsole.services.session import Session
+from gpuconsole.services.startingimage import UNKNOWN, StartingImage, starting_image
 from gpuconsole.services.suitability import unsuitable
+from gpuconsole.services.tagadvice import latest_note
 
 _NOT_LOCAL = "The engine at {endpoint} is not on this machine, and GPUs are chosen from this machine's"
 
@@ -35,6 +37,8 @@ class LaunchPlan:
     """Of the path ``none`` without GPUs."""
     notes: tuple[str, ...] = ()
     """Sentences about what may not be meant."""
+    image: StartingImage = UNKNOWN
+    """Which image, and by which digest."""
 
     @property
     def name(self) -> str:
@@ -64,14 +68,19 @@ def plan_launch(session: Session, spec: LaunchSpec, *, name: str | None = None) 
         Refused: GPUs were asked of an engine elsewhere.
         EngineUnavailable: No engine answers.
         SpecInvalid: More is asked for than the engine's machine has.
+        BadFile: The folder's lock file has mistakes.
     """
     info = session.engine.info()
     _refuse_beyond_machine(spec, info)
     choice, route, notes = _gpus(session, spec, info)
-    request = build_request(spec, name=name or name_for(spec), info=info, choice=choice, route=route)
+    image = starting_image(session.engine, spec.image)
+    request = image.in_request(build_request(spec, name=name or name_for(spec), info=info, choice=choice, route=route))
     gpus = tuple({unit.gpu.index: unit.gpu for unit in choice.units}.values())
-    unfit = unsuitable(session, spec.image, gpus=gpus, path=route.path, info=info)
-    return LaunchPlan(spec, request, info, choice, route, (*unfit, *notes, *choice.notes, *_notes(spec, info)))
+    unfit = unsuitable(session, image.fetch if image.image else spec.image, gpus=gpus, path=route.path, info=info)
+    latest = None if image.lock else latest_note(session, spec.image)
+    about_image = (*image.notes, *([latest] if latest else []), *unfit)
+    said = (*about_image, *notes, *choice.notes, *_notes(spec, info))
+    return LaunchPlan(spec, request, info, choice, route, said, image)
 
 
 def _refuse_beyond_machine(spec: LaunchSpec, info: EngineInfo) -> None:
@@ -137,6 +146,12 @@ def _notes(spec: LaunchSpec, info: EngineInfo) -> tuple[str, ...]:
     public = [port for port in spec.ports if port.host_ip in ("0.0.0.0", "::")]  # noqa: S104  # what the user wrote
     notes.extend(f"Port {port.host_port or port.container_port} is open to the network, as written." for port in public)
     return tuple(notes)
+
+
+def with_image(plan: LaunchPlan, image: Image) -> LaunchPlan:
+    """The same launch, now that its image is here."""
+    found = plan.image.found(image)
+    return replace(plan, image=found, request=found.in_request(plan.request))
 
 
 def renamed(plan: LaunchPlan, name: str) -> LaunchPlan:

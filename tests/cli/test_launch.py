@@ -207,7 +207,8 @@ def test_a_dry_run_prints_one_line_and_makes_nothing(engine_modern: Engine, nvml
     assert done.returncode == 0, done.stderr
     (line,) = done.stdout.splitlines()
     assert line.startswith(f"docker run --detach --name box --init --device nvidia.com/gpu={TWO_GPUS[1].uuid} ")
-    assert line.endswith(f"{image} sleep 60")
+    assert line.endswith(f"{engine_modern.images()[image]} sleep 60")
+    assert f"{image} is known on this machine only" in done.stderr
     assert "GPU 1 (NVIDIA H200), as asked." in done.stderr
     assert "docker client 25.0 or newer" in done.stderr
     assert names(engine_modern) == []

@@ -1,0 +1,45 @@
+"""Images as an engine has them, by the names people and registries give them."""
+
+from __future__ import annotations
+
+from gpuconsole.core.errors import NotFound
+from gpuconsole.engine.model import Image
+from gpuconsole.engine.protocol import Engine
+from gpuconsole.images.reference import Reference, parse
+
+
+def local_image(engine: Engine, name: str) -> Image | None:
+    """The image of that tag, digest or id; None when it is not here."""
+    try:
+        return engine.image(name)
+    except NotFound:
+        return None
+
+
+def digest_in(image: Image, reference: Reference) -> str | None:
+    """The digest by which the reference's own repository knows an image; None when no registry gave it."""
+    for text in image.digests:
+        try:
+            known = parse(text)
+        except ValueError:
+            continue
+        if known.name == reference.name and known.digest:
+            return known.digest
+    return None
+
+
+def start_name(image: Image, written: str) -> str:
+    """What an engine is told, so that it starts this very image: ``name:tag@sha256:…``, or its id.
+
+    Args:
+        image: The image.
+        written: The reference it was found by.
+    """
+    try:
+        reference = parse(written)
+    except ValueError:
+        return image.id
+    if reference.digest is not None:
+        return str(reference)
+    digest = digest_in(image, reference)
+    return f"{reference}@{digest}" if digest else image.id

@@ -1,0 +1,215 @@
+"""What keeps an image from being pulled: known beforehand from its manifest, or said better after a failure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from gpuconsole.core.errors import Conflict, ConsoleError
+from gpuconsole.core.text import plain_line, size
+from gpuconsole.engine.model import EngineInfo
+from gpuconsole.engine.pullfailures import ImageUnknown, LoginNeeded, PlatformMissing, RateLimited
+from gpuconsole.host.machine import disk_space
+from gpuconsole.images.neartags import nearest_tags
+from gpuconsole.images.reference import Reference
+from gpuconsole.images.registry import Login, Manifest, Registries, RegistryError
+from gpuconsole.services.fitting import ARCHITECTURES
+from gpuconsole.services.gather import gather
+
+_ANSWER_S = 8.0
+"""A registry that says nothing for so long holds up no pull."""
+UNPACKED = 2.0
+"""Unpacked layers of PyTorch images take about twice the bytes that travel; both lie on the disk during a pull."""
+_CONTAINERD = "/var/lib/containerd"
+
+_T = TypeVar("_T")
+
+
+def registries() -> Registries:
+    """The registries, with the logins that Docker has; none for one whose helper gives no answer."""
+    from gpuconsole.engine.docker.logins import DockerLogins
+
+    return Registries(_forgiving(DockerLogins()))
+
+
+def _forgiving(login: Login) -> Login:
+    def ask(registry: str) -> tuple[str, str] | None:
+        try:
+            return login(registry)
+        except ConsoleError:
+            return None
+
+    return ask
+
+
+def ask_in_time(question: Callable[[], _T]) -> _T | None:
+    """A registry's answer; None when there is none to go by, or not in time."""
+
+    def ask() -> _T | None:
+        try:
+            return question()
+        except RegistryError:
+            return None
+
+    answer = gather([ask], workers=1, deadline_s=_ANSWER_S)[0]
+    return None if isinstance(answer, ConsoleError) else answer
+
+
+def platform_of(info: EngineInfo) -> str | None:
+    """``linux/amd64``: what the engine pulls; None when it does not say."""
+    architecture = ARCHITECTURES.get(info.architecture)
+    return None if architecture is None else f"{info.os or 'linux'}/{architecture}"
+
+
+def refuse_other_platform(reference: Reference, manifest: Manifest, info: EngineInfo) -> None:
+    """Go on only with an image for the engine's processor.
+
+    Raises:
+        PlatformMissing: It is published for others alone.
+    """
+    wanted = platform_of(info)
+    there = [platform for platform in manifest.sizes if platform.count("/") == 1]
+    if wanted is None or not there or wanted in there:
+        return
+    raise PlatformMissing(
+        f"{reference} is published for {' and '.join(there)}, not for {wanted}, which the engine's machine is.",
+        hint="Choose another image: 'gpuconsole catalog' lists those that run here.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What a pull needs of the engine's disk, and what is there."""
+
+    folder: str
+    free_bytes: int
+    download_bytes: int
+
+    @property
+    def needed_bytes(self) -> int:
+        """Downloaded and unpacked, as an estimate from the download alone."""
+        return int(self.download_bytes * (1 + UNPACKED))
+
+    @property
+    def enough(self) -> bool:
+        """There is room."""
+        return self.free_bytes >= self.needed_bytes
+
+
+def room(info: EngineInfo, download_bytes: int) -> Room | None:
+    """The room for a pull of so many bytes; None where the engine's disk cannot be seen from here."""
+    if not info.local or not info.root_dir or not Path(info.root_dir).is_absolute():
+        return None
+    folders = [info.root_dir]
+    if info.image_store == "containerd" and Path(_CONTAINERD).is_dir():
+        folders.append(_CONTAINERD)  # a containerd of the system keeps its images apart from the engine
+    spaces = [(space[0], folder) for folder in folders if (space := disk_space(folder)) is not None]
+    if not spaces:
+        return None
+    free, folder = min(spaces)
+    return Room(folder, free, download_bytes)
+
+
+def refuse_full_disk(what: str, space: Room) -> None:
+    """Go on only with room on the engine's disk.
+
+    Raises:
+        Conflict: There is not enough, as far as is known before.
+    """
+    if space.enough:
+        return
+    raise Conflict(
+        f"{what} is {size(space.download_bytes)} to download and needs about {size(space.needed_bytes)} with what it "
+        f"unpacks to, and the engine's disk ({plain_line(space.folder)}) has {size(space.free_bytes)} free.",
+        hint="Make room with 'gpuconsole image prune', or pass --force if most of its layers are here already.",
+    )
+
+
+def explained(error: ConsoleError, reference: Reference, info: EngineInfo, ask: Registries) -> ConsoleError:
+    """The failure of a pull with the remedy for this very image: what its registry says is asked where that helps.
+
+    Args:
+        error: What the engine said.
+        reference: What was to be pulled.
+        info: The engine.
+        ask: The registries.
+    """
+    told: tuple[str, str] | None = None
+    if isinstance(error, ImageUnknown):
+        told = _unknown(reference, ask)
+    elif isinstance(error, PlatformMissing):
+        told = _other_platforms(reference, info, ask)
+    elif isinstance(error, LoginNeeded):
+        told = _login(reference, ask)
+    elif isinstance(error, RateLimited):
+        told = _limit(reference)
+    if told is None:
+        return error
+    return type(error)(told[0], hint=told[1], detail=error.detail)
+
+
+def _unknown(reference: Reference, ask: Registries) -> tuple[str, str] | None:
+    from gpuconsole.services.catalog import load_catalog
+
+    if reference.tag is None:
+        return (
+            f"{reference.registry} has no image {reference.digest} in {reference.repository}.",
+            "Its publisher deleted it, or it never was there; 'gpuconsole pin --check' looks at all pins.",
+        )
+    why = load_catalog([]).phantoms.get(str(reference))
+    tags = ask_in_time(lambda: ask.tags(reference))
+    message = f"{reference.registry} has no tag {reference.tag} of {reference.repository}."
+    if why is not None:
+        message = f"{message[:-1]}: {why.rstrip('.')}."
+    if tags is None:
+        known = [each.parsed.tag or "" for each in load_catalog([]).images if each.parsed.name == reference.name]
+        near = nearest_tags(reference.tag, known)
+        asked = "Its tags could not be asked for; in the catalog are" if near else ""
+    else:
+        near, asked = nearest_tags(reference.tag, tags), "The nearest it has:"
+    if near:
+        return message, f"{asked} {', '.join(near)}."
+    return message, "Look at the name's spelling; old tags get deleted by their publishers."
+
+
+def _other_platforms(reference: Reference, info: EngineInfo, ask: Registries) -> tuple[str, str] | None:
+    manifest = ask_in_time(lambda: ask.describe(reference))
+    if manifest is None or not manifest.sizes:
+        return None
+    wanted = platform_of(info) or info.architecture
+    return (
+        f"{reference} is published for {' and '.join(manifest.sizes)}, not for {wanted}, "
+        "which the engine's machine is.",
+        "Choose another image: 'gpuconsole catalog' lists those that run here.",
+    )
+
+
+def _login(reference: Reference, ask: Registries) -> tuple[str, str]:
+    registry = reference.registry
+    known = ask.has_login(registry)
+    message = f"{registry} does not give out {reference.repository} " + (
+        "to the login that Docker has for it, or has none of this name."
+        if known
+        else "without a login, or has none of this name."
+    )
+    if registry == "nvcr.io":
+        how = "docker login nvcr.io --username '$oauthtoken', with an NGC API key as the password"
+    else:
+        how = "docker login" if registry == "docker.io" else f"docker login {registry}"
+    again = "once more, since a login can run out" if known else "on this machine"
+    return message, f"Look at the name's spelling; if it is right, log in {again}: {how}."
+
+
+def _limit(reference: Reference) -> tuple[str, str]:
+    registry = reference.registry
+    if registry == "docker.io":
+        return (
+            "Docker Hub's limit on pulls from this address is reached.",
+            "Log in ('docker login') for a limit of your own, or wait some hours; trying again at once does not help.",
+        )
+    return (
+        f"{registry} has been asked too often.",
+        f"Log in ('docker login {registry}'), or wait some hours; trying again at once does not help.",
+    )

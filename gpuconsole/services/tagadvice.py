@@ -1,0 +1,54 @@
+"""A better tag than ``latest``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpuconsole.core.errors import ConsoleError
+from gpuconsole.images.reference import parse
+from gpuconsole.services.startingimage import moving_tag
+
+if TYPE_CHECKING:
+    from gpuconsole.services.session import Session
+
+
+def latest_note(session: Session, written: str) -> str | None:
+    """A sentence for a reference with the tag ``latest`` or none, with the newest tag that runs here; else None."""
+    if not moving_tag(written):
+        return None
+    name = parse(written).name
+    best = _newest_fitting(session, name)
+    told = f"{name}:latest means another image with every release"
+    return f"{told}; the newest of the catalog that runs here is {best}." if best else f"{told}; name a tag, or pin it."
+
+
+def _newest_fitting(session: Session, name: str) -> str | None:
+    """The newest image of that repository in the catalog that runs on this machine; None when that is not known."""
+    from gpuconsole.images.verdict import Word
+    from gpuconsole.images.versions import version
+    from gpuconsole.services.catalog import load_catalog, view_catalog
+    from gpuconsole.services.fitting import engine_machine
+
+    try:
+        catalog = load_catalog()
+        if not any(image.parsed.name == name for image in catalog.images):
+            return None
+        views = view_catalog(catalog, engine_machine(session).traits)
+    except ConsoleError:
+        return None
+    fitting = [
+        view
+        for view in views
+        if view.image.parsed.name == name and not view.image.gone and view.verdict.word in (Word.RUNS, Word.RUNS_WITH)
+    ]
+    best = max(
+        fitting,
+        key=lambda view: (
+            view.verdict.word is Word.RUNS,
+            version(view.image.torch or ""),
+            view.image.variant == "runtime",
+            version(view.image.cuda or ""),
+        ),
+        default=None,
+    )
+    return best.image.reference if best else None
