@@ -50,6 +50,8 @@ def catalog(
     GPUCONSOLE_CATALOG names.
     """
     if ctx.invoked_subcommand is not None:
+        if everything or as_json or driver or capabilities or names or arch or gpu_path:
+            raise click.UsageError(f"Give the options of {ctx.invoked_subcommand} after its name.", ctx)
         return
     from gpuconsole.services.catalog import load_catalog, view_catalog
     from gpuconsole.services.fitting import machine

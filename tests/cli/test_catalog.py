@@ -131,6 +131,7 @@ def test_the_gpu_path_decides_what_the_hook_would_refuse(catalog: Run) -> None:
         (("--gpu", "NVIDIA H200", "--gpu", "NVIDIA H200", "--cc", "9.0"), "2 times"),
         (("--gpu", "\x1b[31mred\u202e"), "--cc"),
         (("verify-it",), "verify-it"),
+        (("verify", "a/b:1"), "after its name"),
     ],
 )
 def test_values_that_cannot_be_are_wrong_usage(catalog: Run, arguments: tuple[str, ...], words: str) -> None:
