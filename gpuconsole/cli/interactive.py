@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
@@ -12,7 +13,7 @@ from gpuconsole.cli.context import Settings, pass_settings
 from gpuconsole.cli.names import container_argument
 from gpuconsole.cli.others import ask_for_others, others_option, tell_owner, yes_option
 from gpuconsole.cli.output import failure, talk
-from gpuconsole.core.errors import ConsoleError, EngineUnavailable, NotFound, TimedOut
+from gpuconsole.core.errors import ConsoleError, EngineUnavailable, NotFound, TimedOut, UsageError
 from gpuconsole.core.text import plain_line
 from gpuconsole.services import detachkeys, shells, tmux
 from gpuconsole.services.conversation import Conversation, Outcome, terminal_size, write_through
@@ -55,6 +56,7 @@ def shell(
     it is, is said when it is someone else's.
     """
     keys = detachkeys.key_bytes(detach_keys)
+    _refuse_wrong(user, workdir)
     settings.may_change("open a shell in a container")
     container = find(settings.session().engine, name)
     need_running(container, "a shell")
@@ -74,6 +76,29 @@ def shell(
             code = _left(outcome, f"the shell in {container.name}")
         held.release()
         return code
+
+
+def _refuse_wrong(user: str | None, workdir: str | None) -> None:
+    """Refuse what no container can take, before the engine tells it in words of its own.
+
+    Raises:
+        UsageError: The user's number is larger than any, or the folder is not absolute.
+    """
+    from gpuconsole.launch.fields import not_text, parse_working_dir
+    from gpuconsole.launch.limits import refuse_large_ids
+
+    checks: tuple[tuple[str, str | None, Callable[[str], object]], ...] = (
+        ("--user", user, refuse_large_ids),
+        ("--workdir", workdir, parse_working_dir),
+    )
+    for option, text, check in checks:
+        try:
+            if text and (reason := not_text(text)):
+                raise ValueError(f"it has {reason}, which the engine does not take")
+            if text:
+                check(text)
+        except ValueError as error:
+            raise UsageError(f"{option}: {error}.", hint="'gpuconsole shell --help' shows what it takes.") from error
 
 
 def _started(

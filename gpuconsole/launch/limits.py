@@ -103,7 +103,12 @@ def parse_user(text: str, *, uid: int, gid: int) -> str | None:
         return f"{uid}:{gid}"
     if not re.fullmatch(rf"{_ID}(:{_ID})?", text):
         raise ValueError(f"{text!r} is no user; write image, me, UID or UID:GID")
+    refuse_large_ids(text)
+    return text
+
+
+def refuse_large_ids(text: str) -> None:
+    """Refuse a user whose number, or whose group's, is larger than any."""
     for part in text.split(":"):
         if is_number(part) and number_up_to(part, _LARGEST_ID) is None:
             raise ValueError(f"{text!r} has an id above {_LARGEST_ID}, the largest there is")
-    return text

@@ -7,9 +7,12 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from gpuconsole.cli.main import main
+from gpuconsole.core.errors import ExitCode
 from tests.cli.engines import US, environment, start, state, wait_until
 from tests.rig.engines import Engine
 from tests.rig.fixtures import Bench
@@ -277,3 +280,25 @@ def test_detach_keys_that_are_none_are_refused(engine_modern: Engine) -> None:
     done = piped(engine_modern, "shell", "--detach-keys", "ctrl-ü", "box")
     assert done.returncode == 2
     assert b"not a key" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("option", "text", "told"),
+    [
+        ("--user", "2147483648", "above 2147483647"),
+        ("--user", "1000:99999999999", "above 2147483647"),
+        ("--user", "9" * 5000, "above 2147483647"),
+        ("--user", "\udcff", "no UTF-8"),
+        ("--workdir", "src", "no absolute path"),
+        ("--workdir", "~/x", "no absolute path"),
+        ("--workdir", "/\udcff", "no UTF-8"),
+    ],
+)
+def test_what_no_container_can_take_is_refused_before_an_engine_is_asked(
+    option: str, text: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--host", f"unix://{tmp_path}/none.sock", "shell", option, text, "x"]) == ExitCode.USAGE
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert f"gpuconsole: {option}: " in err
+    assert told in err
