@@ -198,9 +198,12 @@ class Curve:
                 return end - self.points[index + 1].level
         return 0.0
 
-    def peak_level(self) -> float:
-        """Where it is expected to return to; while it climbs above all before, where it is."""
-        return self.high
+    def unused(self) -> float:
+        """Bytes it does not hold now but will again: up to its mark, or to its highest peak so far.
+
+        Negative in a climb above all peaks: that one's end is still to be foretold.
+        """
+        return (max(peak.level for peak in self.peaks) if self.cyclic else self.high) - self.value
 
     def growth(self) -> list[Point]:
         """Points of the growth that may be a trend, the one it starts from first; empty while loading."""

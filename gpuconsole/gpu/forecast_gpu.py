@@ -57,7 +57,7 @@ class GpuWatch:
             self._busy.append(gpu.utilization_pct)
         gone = self._update(t, gpu, total, last_t)
         trends = {name: trend for name, each in self._holders.items() if (trend := each.reader.trend(t))}
-        room = free - sum(max(0.0, each.curve.peak_level() - each.curve.value) for each in self._holders.values())
+        room = free - sum(each.curve.unused() for each in self._holders.values())
         sampling_s = 0.0 if last_t is None else t - last_t
         ahead = self._alarm.decide(trends, room, sampling_s, computes=not self._is_idle())
         said = [*gone, *self._processes(t, gpu, trends, ahead, room), self._whole(t, gpu, trends, ahead, room)]

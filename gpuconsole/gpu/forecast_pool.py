@@ -36,7 +36,7 @@ class PoolWatch:
             self._curve.capacity = limit
         self._curve.feed(t, used)
         trend = self._reader.trend(t)
-        room = limit - used - (self._curve.peak_level() - used if self._curve.cyclic else 0)
+        room = limit - used - (self._curve.unused() if self._curve.cyclic else 0.0)
         ahead = self._alarm.decide({"": trend} if trend else {}, room, self._curve.sampling_s)
         who = f"{pool.name} " if pool.name else ""
         if trend is not None and ahead.state is not None and ahead.eta_s is not None:

@@ -50,10 +50,10 @@ class TrendReader:
         """The growth that goes on at ``now``; None when there is none, or too little to tell."""
         curve, settings = self._curve, self._settings
         points = curve.growth()
-        if sum(point.steps for point in points[1:]) < settings.steps:
-            return None
         if curve.cyclic:
             return _of_peaks(curve, points, now, settings)
+        if sum(point.steps for point in points[1:]) < settings.steps:
+            return None
         known = len(points), curve.base, points[-1]
         if known != self._known:
             self._known, self._segment = known, _stretch(points, curve.sampling_s, settings)
@@ -76,7 +76,7 @@ class TrendReader:
 
 def _of_peaks(curve: Curve, points: Sequence[Point], now: float, settings: Settings) -> Trend | None:
     peaks = list(curve.peaks)
-    if len(peaks) < settings.steps + 1 or concordance([each.level for each in peaks]) < settings.concordant:
+    if len(peaks) < settings.steps or not _peaks_grow(peaks, settings):
         return None
     between = [b.t - a.t for a, b in pairwise(peaks)]
     if now - peaks[-1].t > settings.stopped * max(between) + curve.sampling_s:
@@ -97,6 +97,13 @@ def _of_peaks(curve: Curve, points: Sequence[Point], now: float, settings: Setti
         steady_step_bytes=gained / rounds,
         cyclic=True,
     )
+
+
+def _peaks_grow(peaks: Sequence[Point], settings: Settings) -> bool:
+    """Whether peaks rise by more than chance: nearly every later one is higher, or few lie on one line."""
+    if len(peaks) > settings.steps:
+        return concordance([each.level for each in peaks]) >= settings.concordant
+    return peaks[0].level < peaks[1].level < peaks[2].level and _off_line(peaks) <= _STRAIGHT
 
 
 def _drift(between: Sequence[float]) -> float:
