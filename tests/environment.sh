@@ -2,9 +2,11 @@
 #
 #   environment test      .venv with the package (editable), its test extra and the CPU build of PyTorch
 #
-# Afterwards $venv names the environment. GPUCONSOLE_PYTHON picks the interpreter, GPUCONSOLE_VENV the folder.
+# Afterwards $venv is the environment's folder, from the root. GPUCONSOLE_PYTHON picks the interpreter, GPUCONSOLE_VENV
+# the folder.
 
 venv=${GPUCONSOLE_VENV:-.venv}
+case $venv in /*) ;; *) venv=$PWD/$venv ;; esac
 cpu_index=${PYTORCH_CPU_INDEX:-https://download.pytorch.org/whl/cpu}
 
 say() { printf '\033[1m==> %s\033[0m\n' "$*" >&2; }
@@ -40,6 +42,14 @@ debian_packages() {
   fi
 }
 
+# pip, without its warning about folders; its exit code stays, and so do its other words.
+pip() {
+  local code=0 said
+  said=$("$venv/bin/python" -m pip "$@" -q 2>&1) || code=$?
+  grep -v '^WARNING: Location' <<<"$said" | grep . >&2 || true
+  return $code
+}
+
 environment() {
   local python stamp wanted
   python=$(find_python)
@@ -55,9 +65,10 @@ environment() {
   stamp="$venv/.gpuconsole-installed"
   if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
     say "Installing gpuconsole and what its tests need into $venv"
-    "$venv/bin/python" -m pip install -q --upgrade pip 2>&1 | grep -v '^WARNING: Location' >&2 || true
+    pip install --upgrade pip || say "pip could not be upgraded; the one that is there goes on"
     install_torch
-    "$venv/bin/python" -m pip install -q -e '.[test]' 2>&1 | grep -v '^WARNING: Location' >&2 || true
+    pip install -e '.[test]' ||
+      stop "gpuconsole and what its tests need could not be installed." "Read pip's words above, mend the cause and run this again."
     "$venv/bin/python" -c 'import gpuconsole, docker, textual, pytest, torch' ||
       stop "The installation is not complete." "Read the messages of pip above, mend the cause and run this again."
     echo "$wanted" >"$stamp"
@@ -69,8 +80,8 @@ install_torch() {
   local version
   version=$(sed -n 's/^ *"torch==\([0-9.]*\)",/\1/p' pyproject.toml)
   "$venv/bin/python" -c "import torch; assert torch.__version__.startswith('$version')" 2>/dev/null && return
-  "$venv/bin/python" -m pip install -q "torch==$version+cpu" >/dev/null 2>&1 ||
-    "$venv/bin/python" -m pip install -q "torch==$version" --index-url "$cpu_index" \
+  pip install "torch==$version+cpu" 2>/dev/null ||
+    pip install "torch==$version" --index-url "$cpu_index" \
       --extra-index-url "$("$venv/bin/python" -m pip config get global.index-url 2>/dev/null || echo "$cpu_index")" ||
     stop "The CPU build of PyTorch $version could not be installed." "Set PYTORCH_CPU_INDEX to an index that has it."
 }
