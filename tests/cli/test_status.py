@@ -408,7 +408,7 @@ def test_ctrl_c_ends_a_stream_without_a_word(nvml_box: NvmlBox) -> None:
     assert (process.returncode, errors) == (0, b"")
 
 
-FORBIDDEN = ("textual", "rich", "docker", "pydantic", "torch", "psutil", "libtmux")
+FORBIDDEN = ("textual", "rich", "docker", "pydantic", "torch", "psutil")
 
 
 @pytest.mark.parametrize("with_driver", [True, False])
