@@ -34,7 +34,7 @@ def box_of(*gpus: Gpu) -> NvmlState:
 def catalog(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
     """Run ``catalog`` in this process, without files of users and without an engine; gives code, stdout, stderr."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
+    monkeypatch.setenv("DOCKER_HOST", "unix:///run/gpuconsole-no-engine.sock")
     monkeypatch.setenv("LC_ALL", "C.UTF-8")
     monkeypatch.delenv("GPUCONSOLE_CATALOG", raising=False)
 
