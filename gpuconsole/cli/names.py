@@ -28,6 +28,10 @@ complete_container = _completer("container_names")
 """Completes a container's name."""
 complete_image = _completer("image_names")
 """Completes a local image's tag."""
+complete_reference = _completer("reference_names")
+"""Completes the name of an image that can be pulled or is here."""
+complete_pinned = _completer("pinned_names")
+"""Completes the name of an image that is pinned, or can be."""
 
 
 def container_argument(command: Command) -> Command:

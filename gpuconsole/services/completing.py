@@ -24,6 +24,28 @@ def image_names(host: str | None, incomplete: str) -> list[str]:
     return _asked(host, incomplete, lambda engine: (tag for image in engine.images() for tag in image.tags))
 
 
+def reference_names(host: str | None, incomplete: str) -> list[str]:
+    """Images of the catalog, and tags of local images, that begin with ``incomplete``."""
+    from gpuconsole.services.catalog import load_catalog
+
+    try:
+        known = [image.reference for image in load_catalog().images if image.reference.startswith(incomplete)]
+    except ConsoleError:
+        known = []
+    return sorted({*known, *image_names(host, incomplete)})
+
+
+def pinned_names(host: str | None, incomplete: str) -> list[str]:
+    """What the folder's lock file pins, the images of the catalog, and tags of local images."""
+    from gpuconsole.services.lockfile import lock_file
+
+    try:
+        pinned = [name for name in lock_file().pins() if name.startswith(incomplete)]
+    except ConsoleError:
+        pinned = []
+    return sorted({*pinned, *reference_names(host, incomplete)})
+
+
 def _asked(host: str | None, incomplete: str, ask: Callable[[Engine], Iterable[str]]) -> list[str]:
     found: list[str] = []
 

@@ -18,6 +18,7 @@ from gpuconsole.images.registry import Manifest, Registries, RegistryError
 from gpuconsole.services.gather import gather
 from gpuconsole.services.imagenames import digest_in, local_image
 from gpuconsole.services.pullobstacles import platform_of
+from gpuconsole.services.pullruns import Pulled
 from gpuconsole.services.session import Session
 
 _WORKERS = 4
@@ -204,6 +205,20 @@ class Pinner:
             return PinCheck(pin, PinState.SAME, "the name leads to it", here=here)
         where = "the name is gone" if image is None else "the name leads to another image now"
         return PinCheck(pin, PinState.MOVED, where, now=image.id if image else None, here=here)
+
+
+def pin_of_pulled(pulled: Pulled) -> Pin:
+    """The pin of an image that was just pulled."""
+    image = pulled.image
+    return Pin(
+        pulled.reference,
+        digest=pulled.digest,
+        image_id=None if pulled.digest else image.id,
+        platform=f"{image.os}/{image.architecture}" if image.os and image.architecture else None,
+        size_bytes=image.size_bytes,
+        download_bytes=pulled.download_bytes,
+        pinned=date.today(),
+    )
 
 
 def _unresolved(reference: Reference, error: RegistryError, *, engine: bool) -> ConsoleError:

@@ -43,6 +43,16 @@ def unsuitable(
         return ()
 
 
+def unsuitable_by_catalog(session: Session, name: str) -> tuple[str, ...]:
+    """A sentence when the catalog knows that an image will not run on this machine, with what would; else none."""
+    from gpuconsole.services.fitting import engine_machine
+
+    try:
+        return _of_catalog(name, engine_machine(session).traits)
+    except ConsoleError:
+        return ()
+
+
 def _of_local(session: Session, name: str, host: HostTraits) -> tuple[str, ...]:
     from gpuconsole.images.facts import image_facts
     from gpuconsole.services.images import judge_local

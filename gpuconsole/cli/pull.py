@@ -1,0 +1,167 @@
+"""``gpuconsole pull``: images brought here, with progress, and pinned if asked."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gpuconsole.cli.context import Settings, pass_settings
+from gpuconsole.cli.names import complete_reference
+from gpuconsole.cli.output import data, failure, json_data, talk
+from gpuconsole.core.errors import ConsoleError, ExitCode
+from gpuconsole.core.text import size
+
+if TYPE_CHECKING:
+    from gpuconsole.cli.pull_progress import Teller
+    from gpuconsole.images.reference import Reference
+    from gpuconsole.services.cancelling import Cancellation
+    from gpuconsole.services.pullruns import Pulled, Puller
+    from gpuconsole.services.session import Session
+
+_AT_ONCE = 3
+"""Pulls side by side: an engine fetches three layers of each at a time."""
+
+
+@click.command(
+    epilog="\b\nExamples:\n  gpuconsole pull pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime\n"
+    "  gpuconsole pull --pin nvcr.io/nvidia/pytorch:25.10-py3\n"
+    "  gpuconsole pull IMAGE-A IMAGE-B --json | jq -r 'select(.event == \"pulled\") | .digest'\n"
+    "\b\nCtrl+c ends it in the engine too and leaves nothing half made. Logins are Docker's own\n"
+    "('docker login'); nvcr.io takes the user $oauthtoken and an NGC API key."
+)
+@click.argument("references", metavar="REF...", nargs=-1, required=True, shell_complete=complete_reference)
+@click.option("--pin", "pin_too", is_flag=True, help="Write the digests into the folder's gpuconsole.lock.")
+@click.option("--force", is_flag=True, help="Also when the engine's disk seems too small.")
+@click.option("--json", "as_json", is_flag=True, help="JSON Lines, the schema first.")
+@pass_settings
+def pull(settings: Settings, references: tuple[str, ...], pin_too: bool, force: bool, as_json: bool) -> int:
+    """Pull images, several at once, and print the name with the digest that brings each back.
+
+    Before it, the registry is asked for the sizes, and the engine's disk is looked at: an image lies there compressed
+    and unpacked. An image that will not run on this machine is told before it is pulled.
+    """
+    from gpuconsole.cli.interrupts import left_at_once, run_interruptible
+    from gpuconsole.cli.pull_progress import teller
+    from gpuconsole.services.pullruns import Puller, read_reference
+
+    settings.may_change("pull an image")
+    wanted = list(dict.fromkeys(read_reference(text) for text in references))
+    session = settings.session()
+    puller = Puller(session, force=force)
+    for reference in wanted:
+        _warn(session, reference)
+    told = teller(as_json=as_json)
+    told.begin([str(reference) for reference in wanted])
+    try:
+        outcomes = run_interruptible(
+            lambda cancel: _pull_all(puller, wanted, told, cancel),
+            tell=lambda: talk("Interrupted: ending the pull. Again to leave at once."),
+            left=lambda: left_at_once(
+                "the engine may go on for a moment", hint="See what there is by 'gpuconsole images'."
+            ),
+        )
+    finally:
+        told.close()
+    codes = [_tell(reference, outcomes[str(reference)], settings, as_json=as_json) for reference in wanted]
+    if pin_too:
+        _pin([outcome for outcome in outcomes.values() if not isinstance(outcome, ConsoleError)])
+    return max(codes)
+
+
+def _warn(session: Session, reference: Reference) -> None:
+    """Say before the download what is known against it."""
+    from gpuconsole.services.suitability import unsuitable_by_catalog
+    from gpuconsole.services.tagadvice import latest_note
+
+    latest = latest_note(session, str(reference))
+    for note in (*([latest] if latest else []), *unsuitable_by_catalog(session, str(reference))):
+        talk(f"Note: {note}")
+
+
+def _pull_all(
+    puller: Puller, wanted: Sequence[Reference], told: Teller, cancel: Cancellation
+) -> dict[str, Pulled | ConsoleError]:
+    """Pull them side by side; what became of each."""
+    outcomes: dict[str, Pulled | ConsoleError] = {}
+    crashes: list[BaseException] = []
+    turns = threading.BoundedSemaphore(_AT_ONCE)
+
+    def work(reference: Reference) -> None:
+        name = str(reference)
+        try:
+            with turns:
+                outcomes[name] = puller.pull(reference, cancel=cancel, on_state=told.state)
+        except ConsoleError as error:
+            outcomes[name] = error
+        except BaseException as error:  # noqa: BLE001  # raised again below, by the thread that waits
+            crashes.append(error)
+        finally:
+            told.end(name)
+
+    threads = [threading.Thread(target=work, args=(one,), name=f"pull-{one}", daemon=True) for one in wanted]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if crashes:
+        raise crashes[0]
+    return outcomes
+
+
+def _tell(reference: Reference, outcome: Pulled | ConsoleError, settings: Settings, *, as_json: bool) -> int:
+    """Tell what became of one, and give its exit code."""
+    if isinstance(outcome, ConsoleError):
+        if as_json:
+            json_data(
+                {
+                    "event": "failed",
+                    "reference": str(reference),
+                    "message": outcome.message,
+                    "hint": outcome.hint,
+                    "exit_code": int(outcome.exit_code),
+                },
+                indent=None,
+            )
+        failure(outcome, detail=settings.debug)
+        return int(outcome.exit_code)
+    if as_json:
+        json_data(_document(outcome), indent=None)
+    else:
+        talk(f"{outcome.reference} {_WORDS[outcome.outcome.value]} ({size(outcome.image.size_bytes)} unpacked).")
+        data(outcome.pinned_name)
+    return ExitCode.OK
+
+
+_WORDS = {
+    "new": "is here",
+    "moved": "is here; the name led to another image before, which stays without it",
+    "same": "was here already, and is what the registry has",
+}
+
+
+def _document(pulled: Pulled) -> dict[str, Any]:
+    return {
+        "event": "pulled",
+        "reference": pulled.reference,
+        "digest": pulled.digest,
+        "id": pulled.image.id,
+        "outcome": pulled.outcome.value,
+        "size_bytes": pulled.image.size_bytes,
+        "download_bytes": pulled.download_bytes,
+    }
+
+
+def _pin(pulled: Sequence[Pulled]) -> None:
+    from gpuconsole.services.lockfile import lock_file
+    from gpuconsole.services.pins import pin_of_pulled
+
+    if not pulled:
+        return
+    lock = lock_file()
+    pins = {one.reference: pin_of_pulled(one) for one in pulled}
+    lock.change(lambda before: {**before, **pins})
+    for reference in pins:
+        talk(f"Pinned {reference} in {lock.shown}.")

@@ -1,0 +1,197 @@
+"""Removing images: what would go, what it frees, and what has to stay because a pin or a container needs it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from gpuconsole.core.errors import BadFile, Conflict, ConsoleError, NotFound
+from gpuconsole.engine.model import Image
+from gpuconsole.engine.protocol import Engine
+from gpuconsole.images.pins import Pin
+from gpuconsole.images.reference import is_image_id
+from gpuconsole.services.lockfile import AllPins, LockFile
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """What is to go."""
+
+    image: Image
+    names: tuple[str, ...]
+    """The names that are taken from it; without any it is removed by its id."""
+    whole: bool
+    """The image goes, not only a name of it."""
+
+    @property
+    def name(self) -> str:
+        """What a person calls it."""
+        return self.names[0] if self.names else self.image.name
+
+    @property
+    def freed_bytes(self) -> int | None:
+        """At most so many: layers that other images share stay. None when not known."""
+        return self.image.size_bytes if self.whole else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """An image that stays, and why."""
+
+    image: Image
+    why: str
+    """In half a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """What became of a removal."""
+
+    removal: Removal
+    error: ConsoleError | None = None
+    """Why it is still there."""
+
+
+class Keeper:
+    """Knows what may not go.
+
+    Args:
+        engine: Whose images and containers.
+        pins: The pins of every lock file that is known.
+
+    Raises:
+        BadFile: A lock file cannot be read, so that it is not known what it pins.
+    """
+
+    def __init__(self, engine: Engine, pins: AllPins) -> None:
+        if pins.unread:
+            error = pins.unread[0]
+            raise BadFile(
+                f"It is not known which images are pinned: {error.message}", hint=error.hint, detail=error.detail
+            )
+        self._pins = pins.pins
+        self._users: dict[str, list[str]] = {}
+        for container in engine.containers():
+            self._users.setdefault(container.image_id, []).append(container.name)
+
+    def why(self, image: Image) -> str | None:
+        """Why it stays, in half a sentence; None when it may go."""
+        for lock, pin in self._pins:
+            if _is_pinned(image, pin):
+                return f"{_where(lock)} pins it as {pin.reference}"
+        users = self._users.get(image.id)
+        if users:
+            more = f" and {len(users) - 3} more" if len(users) > 3 else ""
+            return f"{', '.join(sorted(users)[:3])}{more} {'was' if len(users) == 1 else 'were'} made from it"
+        return None
+
+    def pinned(self, image: Image) -> bool:
+        """Whether a lock file names it."""
+        return any(_is_pinned(image, pin) for _, pin in self._pins)
+
+
+def _where(lock: LockFile) -> str:
+    return lock.shown
+
+
+def _is_pinned(image: Image, pin: Pin) -> bool:
+    if pin.image_id is not None:
+        return image.id == pin.image_id
+    return pin.digest == image.id or any(name.partition("@")[2] == pin.digest for name in image.digests)
+
+
+def removal(engine: Engine, text: str, keeper: Keeper) -> Removal:
+    """What ``image rm text`` takes: a tag, and with its last tag the image; by its id or digest the image.
+
+    Raises:
+        NotFound: There is no such image; the hint names the nearest.
+        Conflict: It is pinned, or a container was made from it.
+    """
+    try:
+        image = engine.image(text)
+    except NotFound as error:
+        raise NotFound(f"There is no image {text!r} here.", hint=_nearest(text, engine.images())) from error
+    tag = _tag_of(image, text)
+    names = (tag,) if tag else (*image.tags, *(() if image.tags else _digest_names(image)))
+    whole = tag is None or len(image.tags) == 1
+    why = keeper.why(image)
+    if why is not None and (whole or keeper.pinned(image)):
+        raise Conflict(f"{image.name} stays: {why}.", hint=_remedy(why))
+    return Removal(image, names, whole)
+
+
+def _remedy(why: str) -> str:
+    if " pins it as " in why:
+        return "Take the pin away first: gpuconsole pin --remove REF"
+    return "Remove the containers first: gpuconsole rm NAME"
+
+
+def _tag_of(image: Image, text: str) -> str | None:
+    """The tag that ``text`` names; None when it is an id or a digest."""
+    if text in image.tags:
+        return text
+    if is_image_id(text) or "@" in text:
+        return None
+    completed = f"{text}:latest"
+    return completed if completed in image.tags else None
+
+
+def _digest_names(image: Image) -> tuple[str, ...]:
+    """The names of an image without tags, when it has several; by its id it goes only with one."""
+    return image.digests if len(image.digests) > 1 else ()
+
+
+def _nearest(text: str, images: Iterable[Image]) -> str:
+    tags = [tag for image in images for tag in image.tags]
+    near = difflib.get_close_matches(text, tags, n=3, cutoff=0.5) or [tag for tag in tags if text and text in tag][:3]
+    return f"Did you mean {' or '.join(near)}?" if near else "'gpuconsole images' lists the names."
+
+
+def prunable(engine: Engine, keeper: Keeper, *, everything: bool) -> tuple[tuple[Removal, ...], tuple[Kept, ...]]:
+    """What ``image prune`` takes, and what it leaves although nothing else needs it.
+
+    Args:
+        engine: Whose images.
+        keeper: Knows what may not go.
+        everything: Also images with a tag that no container was made from; else only those without one.
+    """
+    taken: list[Removal] = []
+    kept: list[Kept] = []
+    for image in engine.images(nameless=True):
+        if image.tags and not everything:
+            continue
+        why = keeper.why(image)
+        if why is not None:
+            kept.append(Kept(image, why))
+        else:
+            taken.append(Removal(image, image.tags or _digest_names(image), whole=True))
+    return tuple(taken), tuple(kept)
+
+
+def remove(engine: Engine, removals: Sequence[Removal]) -> tuple[Removed, ...]:
+    """Take them, one after the other; one that the engine holds on to does not keep the others from going.
+
+    Nothing is forced: an image that a container uses by now, or that another one is made from, stays.
+    """
+    return tuple(Removed(each, _removed(engine, each)) for each in removals)
+
+
+def _removed(engine: Engine, each: Removal) -> ConsoleError | None:
+    try:
+        for name in each.names or (each.image.id,):
+            engine.remove_image(name)
+        if each.whole and each.names:
+            # A name by digest may be left, which holds the image.
+            engine.remove_image(each.image.id)
+    except NotFound:
+        return None
+    except ConsoleError as error:
+        return error
+    return None
+
+
+def freed_bytes(removals: Iterable[Removal]) -> int:
+    """At most so many bytes; an image that is there twice counts once."""
+    sizes: Mapping[str, int] = {each.image.id: each.freed_bytes or 0 for each in removals if each.whole}
+    return sum(sizes.values())
