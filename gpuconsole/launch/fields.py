@@ -13,6 +13,7 @@ from ipaddress import ip_address
 from typing import ClassVar
 
 from gpuconsole.core.errors import ExitCode
+from gpuconsole.core.text import plain_line
 from gpuconsole.engine.model import Mount
 from gpuconsole.engine.request import PortRequest
 from gpuconsole.images.reference import is_image_id, parse
@@ -76,6 +77,11 @@ class Surroundings:
         return os.path.normpath(os.path.join(self.cwd, path))
 
 
+def shown(text: str) -> str:
+    """``text`` for a sentence: as it is, or quoted with escapes where a terminal would not show it as it is."""
+    return text if text and plain_line(text) == text else repr(text)
+
+
 def not_text(text: str) -> str | None:
     """What is in ``text`` that cannot be sent to an engine; None when there is no such thing."""
     if "\0" in text:
@@ -121,7 +127,7 @@ def parse_volume(text: str, around: Surroundings) -> Mount:
     if _is_path(source):
         return Mount("bind", _host_path(source, around), target, read_only)
     if reason := _wrong_name(source):
-        raise ValueError(f"{source!r} can be no volume's name; {reason}, or write ./{source} for a folder")
+        raise ValueError(f"{source!r} can be no volume's name; {reason}, or write {shown(f'./{source}')} for a folder")
     return Mount("volume", source, target, read_only)
 
 
@@ -136,7 +142,7 @@ def _host_path(source: str, around: Surroundings) -> str:
         return os.path.normpath(source).replace("//", "/")
     path = around.absolute(source)
     if not os.path.exists(path):
-        raise MissingPath(f"{path} is not there")
+        raise MissingPath(f"{shown(path)} is not there")
     return path
 
 
@@ -207,8 +213,8 @@ def parse_hostname(text: str) -> str:
 
 def parse_network(text: str) -> str:
     """A network's name, or ``host``, ``bridge``, ``none``, ``container:NAME``."""
-    if not text.strip() or any(char.isspace() for char in text):
-        raise ValueError(f"{text!r} is no network")
+    if not text.strip() or any(char.isspace() for char in text) or text == "container:":
+        raise ValueError(f"{text!r} is no network; write bridge, host, none, container:NAME or a network's name")
     return text
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeVar
@@ -11,7 +12,7 @@ from gpuconsole.core.text import parse_size
 from gpuconsole.engine.model import GpuPath, Mount
 from gpuconsole.engine.request import PortRequest
 from gpuconsole.launch import fields, limits
-from gpuconsole.launch.fields import PathProblem, Surroundings
+from gpuconsole.launch.fields import PathProblem, Surroundings, shown
 from gpuconsole.launch.spec import (
     FieldProblem,
     Force,
@@ -26,6 +27,7 @@ from gpuconsole.launch.variables import parse_variable, read_env_file
 from gpuconsole.launch.wish import parse_gpus
 
 _T = TypeVar("_T")
+_LONG_QUOTE = re.compile(r"'([^']{60})[^']{20,}'")
 GPU_VARIABLE = "NVIDIA_VISIBLE_DEVICES"
 """NVIDIA's runtime reads the GPUs a container gets from it, so nobody else may set it."""
 
@@ -69,7 +71,7 @@ class _Collector:
         self.problems: list[FieldProblem] = []
 
     def wrong(self, field: str, message: str, *, exit_code: ExitCode = ExitCode.USAGE) -> None:
-        self.problems.append(FieldProblem(field, message, exit_code))
+        self.problems.append(FieldProblem(field, _LONG_QUOTE.sub(r"'\1…'", message), exit_code))
 
     def read(self, field: str, text: str | None, parse: Callable[[str], _T]) -> _T | None:
         """What ``parse`` makes of ``text``; None when it was not given or is wrong."""
@@ -167,7 +169,8 @@ def _variables(collect: _Collector, options: LaunchOptions, around: Surroundings
             if value is None:
                 continue
             if reason := fields.not_text(value):
-                collect.wrong("--env-file", f"{name}, which {path} takes from this shell, has {reason} in it")
+                told = f"{shown(name)}, which {shown(path)} takes from this shell, has {reason} in it"
+                collect.wrong("--env-file", told)
             found[name] = Variable(name, value, VariableSource.FILE)
     for variable in collect.each("--env", options.environment, lambda text: parse_variable(text, around.environment)):
         found[variable.name] = variable
@@ -183,6 +186,8 @@ def _check_together(collect: _Collector, spec: LaunchSpec) -> None:
         wrong("--shm-size", f"has no effect with --ipc {spec.ipc_mode}; leave one of them out")
     if spec.auto_remove and spec.restart_policy is not None:
         wrong("--restart", "a container that is removed when it ends (--rm) cannot be restarted")
+    if spec.hostname is not None and spec.network is not None and spec.network.startswith("container:"):
+        wrong("--hostname", f"has no effect with --network {spec.network}")
     if spec.ports and spec.network is not None and spec.network.partition(":")[0] in ("host", "none", "container"):
         wrong("--publish", f"has no effect with --network {spec.network}")
     if (
@@ -206,7 +211,7 @@ def own_shm(ipc_mode: str) -> bool:
 def _check_twice(collect: _Collector, mounts: tuple[Mount, ...], ports: tuple[PortRequest, ...]) -> None:
     targets = [mount.target for mount in mounts]
     for target in dict.fromkeys(target for target in targets if targets.count(target) > 1):
-        collect.wrong("--volume", f"{target} is mounted twice")
+        collect.wrong("--volume", f"{shown(target)} is mounted twice")
     taken = [(port.host_ip, port.host_port, port.protocol) for port in ports if port.host_port]
     for place in dict.fromkeys(place for place in taken if taken.count(place) > 1):
         collect.wrong("--publish", f"{place[0]}:{place[1]}/{place[2]} is given twice")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpuconsole.launch.fields import BadContent, MissingPath, not_text
+from gpuconsole.launch.fields import BadContent, MissingPath, not_text, shown
 from gpuconsole.launch.spec import Variable, VariableSource
 
 _LARGEST_FILE = 4 * 2**20
@@ -22,9 +22,9 @@ def parse_variable(text: str, environment: Mapping[str, str]) -> Variable:
     if separator:
         return Variable(name, value)
     if name not in environment:
-        raise ValueError(f"{name} is not set in this shell; export it, or write {name}=VALUE")
+        raise ValueError(f"{shown(name)} is not set in this shell; export it, or write NAME=VALUE")
     if reason := not_text(environment[name]):
-        raise ValueError(f"{name} of this shell has {reason} in it, which the engine does not take")
+        raise ValueError(f"{shown(name)} of this shell has {reason} in it, which the engine does not take")
     return Variable(name, environment[name], VariableSource.SHELL)
 
 
@@ -50,10 +50,10 @@ def read_env_file(path: str) -> tuple[tuple[str, str | None], ...]:
         if not line or line.startswith("#"):
             continue
         if "\0" in line:
-            raise BadContent(f"{path}, line {number}: it has a NUL byte, which no variable can hold")
+            raise BadContent(f"{shown(path)}, line {number}: it has a NUL byte, which no variable can hold")
         name, separator, value = line.partition("=")
         if reason := _wrong_name(name):
-            raise BadContent(f"{path}, line {number}: {reason}")
+            raise BadContent(f"{shown(path)}, line {number}: {reason}")
         entries.append((name, value if separator else None))
     return tuple(entries)
 
@@ -63,12 +63,12 @@ def _text(path: str) -> str:
         with open(path, "rb") as file:
             content = file.read(_LARGEST_FILE + 1)
     except FileNotFoundError as error:
-        raise MissingPath(f"{path} is not there") from error
+        raise MissingPath(f"{shown(path)} is not there") from error
     except OSError as error:
-        raise BadContent(f"{path} cannot be read ({error.strerror})") from error
+        raise BadContent(f"{shown(path)} cannot be read ({error.strerror})") from error
     if len(content) > _LARGEST_FILE:
-        raise BadContent(f"{path} is above 4 MiB, more than an environment can hold")
+        raise BadContent(f"{shown(path)} is above 4 MiB, more than an environment can hold")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise BadContent(f"{path} is not UTF-8 text") from error
+        raise BadContent(f"{shown(path)} is not UTF-8 text") from error

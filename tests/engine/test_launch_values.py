@@ -82,6 +82,8 @@ def test_what_only_the_engine_knows_to_be_wrong_is_told_as_wrong_usage(
         ({"mounts": (Mount("volume", "a", "/x"),)}, "no name for a volume"),
         ({"entrypoint": ("",), "command": None}, "nothing to run"),
         ({"name": "a"}, "no name for a container"),
+        ({"network": "container:"}, "no such network mode"),
+        ({"network": f"container:{'f' * 64}", "hostname": "x"}, "exclude each other"),
     ]
     for options, told in asked:
         request = replace(CreateRequest(image=image, name="wrong", command=SLEEP), **options)

@@ -293,6 +293,8 @@ def test_the_rest(around: Surroundings) -> None:
         ({"labels": ("=x",)}, "no key"),
         ({"labels": ("gpuconsole.user=root",)}, "gpuconsole's own"),
         ({"network": ""}, "no network"),
+        ({"network": "container:"}, "no network"),
+        ({"network": "container:x", "hostname": "y"}, "no effect with --network container:x"),
         ({"hostname": "-x"}, "no host name"),
         ({"pull": "maybe"}, "known: missing, never, always"),
         ({"environment": ("=x",)}, "name is missing"),
@@ -312,6 +314,27 @@ def test_the_rest(around: Surroundings) -> None:
 )
 def test_options_that_are_refused(around: Surroundings, options: dict[str, object], told: str) -> None:
     assert told in problem_of(around, **options)
+
+
+@pytest.mark.parametrize("mark", ["\x1b[2J", "\u202e", "\x07", "\n", "\x9b1m"])
+def test_what_was_typed_is_harmless_where_it_is_quoted(around: Surroundings, tmp_path: Path, mark: str) -> None:
+    (tmp_path / "project/odd.env").write_text(f"ok=1\nA{mark.strip()} B=1\n")
+    with pytest.raises(SpecInvalid) as caught:
+        spec_of(
+            around,
+            image=f"a{mark}b",
+            name=f"{mark}x",
+            gpus=f"{mark}x",
+            volumes=(f"{mark}x:/x", f"./{mark}x:/x"),
+            environment=(f"A{mark}B",),
+            env_files=("odd.env", f"gone{mark}.env"),
+            user=f"{mark}x",
+            memory=f"{mark}x",
+            working_dir=f"{mark}x",
+            force=(f"{mark}x",),
+        )
+    for problem in caught.value.problems:
+        assert mark not in problem.message
 
 
 INT64 = 2**63 - 1
@@ -351,6 +374,7 @@ def test_numbers_beyond_what_can_be_are_refused_with_the_limit(
         told = problem_of(around, **{field: (text,) if field in ("ulimits", "ports") else text})
         assert told.startswith(f"{option}: ")
         assert "sys." not in told
+        assert len(told) < 300
         if most is not None:
             assert most in told
 

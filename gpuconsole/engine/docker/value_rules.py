@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuconsole.core.errors import EngineRefused, UsageError
+from gpuconsole.core.errors import Conflict, EngineRefused, UsageError
 from gpuconsole.engine.docker.refusal_rules import rule
 
 _RESOURCES = (
@@ -25,6 +25,24 @@ VALUE_RULES = (
         UsageError,
         "A text is no name for a volume.",
         "Use at least two letters, digits, dots, dashes or underlines; a folder is written ./NAME.",
+    ),
+    rule(
+        r"conflicting options: (.+)",
+        UsageError,
+        "Two options exclude each other: {1}.",
+        "Leave one of them out.",
+    ),
+    rule(
+        r"invalid (network|IPC|PID) mode: (.+)",
+        UsageError,
+        "The engine knows no such {1} mode: {2}.",
+        "Correct it; 'gpuconsole launch --help' shows the forms.",
+    ),
+    rule(
+        r"container (\S+): non-shareable IPC",
+        Conflict,
+        "Container {1} does not let others use its shared memory.",
+        "It must be launched with --ipc shareable.",
     ),
     rule(
         r"AutoRemove.*restart policy",
