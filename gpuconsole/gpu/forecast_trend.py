@@ -146,7 +146,11 @@ def _stretch(points: Sequence[Point], sampling_s: float, settings: Settings) -> 
     span = max(whole[-1].t - whole[0].t, 1e-9)
     if straight <= _STRAIGHT + _PER_STEP / (len(whole) - 1) + _PER_SAMPLE * sampling_s / span:
         return whole, 0.0, whole[0].t
-    bend, bent = min(((each, _off_curve(whole, each)) for each in _BENDS), key=lambda pair: pair[1])
+    bend, bent = _best_bend(whole)
+    later_bend, later_bent = _best_bend(whole[1:])
+    if len(whole) > settings.steps + 1 and later_bend < 0 and later_bent < bent / 2:
+        # its first step was seen half done, and hides that growth slows down
+        return whole[1:], later_bend, whole[0].t
     broken, knot = _best_knot(whole, settings)
     if knot is not None and broken < 0.7 * bent and _changes_pace(whole, knot):
         later = _timed(whole[knot:])
@@ -156,6 +160,11 @@ def _stretch(points: Sequence[Point], sampling_s: float, settings: Settings) -> 
     if bend > 0 and sum(point.steps for point in whole[1:]) <= settings.steps:
         return whole, 0.0, whole[0].t  # so few steps may grow by chance
     return whole, bend * (1 - (bent / straight) ** 2), whole[0].t
+
+
+def _best_bend(points: Sequence[Point]) -> tuple[float, float]:
+    """The bend that fits best, and the distance that is left."""
+    return min(((bend, _off_curve(points, bend)) for bend in _BENDS), key=lambda pair: pair[1])
 
 
 def _pace(points: Sequence[Point]) -> float:
