@@ -55,8 +55,8 @@ def test_the_front_door_loads_no_heavy_library() -> None:
     assert loaded_after("import gpuconsole.cli.front, gpuconsole.services.session") == set()
 
 
-def test_text_shown_by_the_engine_adapters_passes_through_the_cleaner() -> None:
-    """Nobody outside core/text.py drops escape sequences by a pattern of their own."""
+def test_nobody_but_the_cleaner_drops_escape_sequences_by_a_pattern() -> None:
+    """That what engines send passes through it is seen in test_engine_text.py."""
     offenders = [
         str(module.relative_to(PACKAGE))
         for module in MODULES

@@ -6,6 +6,7 @@ import os
 import socket
 from urllib.parse import urlsplit
 
+from gpuconsole.core.text import plain_line
 from gpuconsole.engine.docker.answers import Answer, limit, line, lines, objects, part
 from gpuconsole.engine.docker.connection import Connection
 from gpuconsole.engine.model import EngineInfo
@@ -35,7 +36,7 @@ def engine_info(connection: Connection) -> EngineInfo:
         root_dir=line(answer, "DockerRootDir"),
         memory_bytes=limit(answer, "MemTotal"),
         cpus=limit(answer, "NCPU"),
-        runtimes=tuple(sorted(part(answer, "Runtimes"))),
+        runtimes=tuple(sorted(plain_line(str(name)) for name in part(answer, "Runtimes"))),
         default_runtime=line(answer, "DefaultRuntime"),
         cdi_spec_dirs=lines(answer, "CDISpecDirs"),
         cdi_devices=tuple(
