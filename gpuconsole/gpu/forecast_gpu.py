@@ -14,6 +14,8 @@ from gpuconsole.gpu.state import MemoryState
 
 _ALL, _REST = "all", "rest"
 """Holders that are no process: the whole GPU where processes are not told, and what no process explains."""
+_PATIENCE = 3
+"""Samples without a reading in which what was said last still stands."""
 _FULL = 0.05
 """Of the capacity: with less free, a process that goes while an alarm stands is taken to have failed for memory."""
 
@@ -43,14 +45,28 @@ class GpuWatch:
         self._busy: deque[float] = deque(maxlen=settings.idle_samples)
         self._culprits: tuple[str, ...] = ()
         self._last_free: float = 0.0
+        self._missing = 0
+        self._told = False
+        self._said_last: list[Assessment] = []
 
     def feed(self, t: float, gpu: GpuMemory, last_t: float | None) -> list[Assessment]:
         """Take the next reading; ``last_t`` is the time of the one before, None for the first."""
+        told = gpu.processes is not None and all(process.memory_bytes is not None for process in gpu.processes)
+        if gpu.used_bytes is None or (self._told and not told):
+            self._missing += 1
+            if self._missing <= _PATIENCE and self._said_last:
+                return [each for each in self._said_last if each.state not in (MemoryState.FAILED, MemoryState.FREE)]
+        else:
+            self._missing = 0
+        self._told = told
+        self._said_last = self._read(t, gpu, last_t)
+        return self._said_last
+
+    def _read(self, t: float, gpu: GpuMemory, last_t: float | None) -> list[Assessment]:
         total, free = gpu.total_bytes, gpu.free_bytes
         if free is None and total is not None and gpu.used_bytes is not None:
             free = total - gpu.used_bytes
         if gpu.used_bytes is None or free is None or not total:
-            self._holders.clear()
             self._alarm.standing = None
             return [self._said(None, MemoryState.UNKNOWN, None, gpu.problem)]
         if gpu.utilization_pct is not None:

@@ -9,6 +9,9 @@ from gpuconsole.gpu.forecast_trend import TrendReader
 from gpuconsole.gpu.forecast_words import flat, levels_off, outlook
 from gpuconsole.gpu.state import MemoryState
 
+_PATIENCE = 3
+"""Samples without a reading in which what was said last still stands."""
+
 
 class PoolWatch:
     """Follows one pool.
@@ -24,9 +27,20 @@ class PoolWatch:
         self._curve = Curve(pool.limit_bytes or 0, settings, born=born, rest_settles=True)
         self._reader = TrendReader(self._curve, settings)
         self._alarm = Alarm(settings)
+        self._missing = 0
+        self._said_last: Assessment | None = None
 
     def feed(self, t: float, pool: PoolMemory) -> Assessment:
         """Take the next sample of the same pool."""
+        if pool.used_bytes is None and self._said_last is not None and self._missing < _PATIENCE:
+            self._missing += 1
+            return self._said_last
+        if pool.used_bytes is not None:
+            self._missing = 0
+        self._said_last = self._read(t, pool)
+        return self._said_last
+
+    def _read(self, t: float, pool: PoolMemory) -> Assessment:
         used, limit = pool.used_bytes, pool.limit_bytes
         if used is None or not limit:
             self._alarm.standing = None

@@ -191,15 +191,34 @@ def test_unknown_memory_is_unknown_and_says_why() -> None:
     assert "no limit" in no_limit.why
 
 
-def test_a_gap_in_the_readings_ends_what_stood() -> None:
-    forecaster = Forecaster()
+def blinded(samples: Sequence[MemorySample], first: int, count: int, *, processes_only: bool) -> list[MemorySample]:
+    """The samples with some readings missing."""
+    seen = list(samples)
+    for number in range(first, first + count):
+        gpu = seen[number].gpus[0]
+        blind = (
+            GpuMemory(0, gpu.total_bytes, gpu.used_bytes, gpu.free_bytes, 95.0, None)
+            if processes_only
+            else GpuMemory(0, gpu.total_bytes, None, None)
+        )
+        seen[number] = MemorySample(seen[number].t, (blind,))
+    return seen
+
+
+@pytest.mark.parametrize("processes_only", [False, True])
+def test_readings_that_fail_now_and_then_change_nothing(processes_only: bool) -> None:
     samples = Sketch(3).load(90).rest(4).leak(1.2, 0.8).samples()
-    for sample in samples:
-        told = forecaster.feed(sample)
-        if any(each.state in ALARMS for each in told):
-            break
-    blind = GpuMemory(0, None, None, None)
-    assert {each.state for each in forecaster.feed(MemorySample(sample.t + 1, (blind,)))} == {MemoryState.UNKNOWN}
+    gappy = samples
+    for first in range(40, len(samples) - 12, 9):
+        gappy = blinded(gappy, first, 2, processes_only=processes_only)
+    assert states(gappy) == states(samples)
+
+
+def test_readings_that_fail_for_long_are_unknown_until_they_come_back() -> None:
+    samples = Sketch(3).load(90).rest(60).samples()
+    told = of(Subject.GPU, said(blinded(samples, 100, 20, processes_only=False)))
+    assert {each.state for each in told[104:119]} == {MemoryState.UNKNOWN}
+    assert told[-1].state is MemoryState.STEADY
 
 
 def test_what_became_of_a_process() -> None:
