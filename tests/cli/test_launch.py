@@ -92,6 +92,13 @@ def names(engine: Engine) -> list[str]:
         (("small", "-d", "--wait"), ExitCode.USAGE, "exclude each other"),
         (("small", "-p", "x", "--gpus", "two"), ExitCode.USAGE, "2 options cannot be used"),
         (("small", "-v", "/no/such/folder:/x"), ExitCode.NOT_FOUND, "/no/such/folder is not there"),
+        (("small", "--env-file", "/no/such.env"), ExitCode.NOT_FOUND, "/no/such.env is not there"),
+        (("small", "--env-file", "/bin/sh"), ExitCode.BAD_FILE, "--env-file: /bin/sh"),
+        (("small", "--env-file", "/dev/zero"), ExitCode.BAD_FILE, "above 4 MiB"),
+        (("small", "--env-file", "/bin/sh", "--cpus", "x"), ExitCode.USAGE, "2 options cannot be used"),
+        (("small", "--entrypoint", ""), ExitCode.USAGE, "give a command after --"),
+        (("small", "--memory", "9" * 400), ExitCode.USAGE, "--memory: '9999"),
+        (("small", "-e", "A\udcff=1"), ExitCode.USAGE, "no UTF-8 text"),
         (("small",), ExitCode.NO_ENGINE, "engine"),
     ],
 )
@@ -378,3 +385,32 @@ def test_ctrl_c_while_following_keeps_the_line_that_was_begun(engine_modern: Eng
     launch.signal(signal.SIGINT)
     code, out, _ = launch.end()
     assert (code, out) == (ExitCode.INTERRUPTED, "unfinished\n")
+
+
+@pytest.mark.engine
+def test_a_command_that_the_image_lacks_has_one_exit_code(engine: Engine) -> None:
+    image = engine.load("small")
+    for options in (["--init"], ["--no-init"], ["--wait"], ["--no-init", "--wait"], ["--rm"], ["--rm", "--wait"]):
+        done = run(engine, "launch", image, "--gpus", "none", *options, "--", "no-such-program")
+        assert done.returncode == ExitCode.NOT_FOUND, (options, done.stderr)
+        assert done.stdout == ""
+        assert "There is no program no-such-program in the container" in done.stderr
+    assert names(engine) == []
+
+
+@pytest.mark.engine
+def test_a_container_that_is_restarted_again_and_again_is_told_as_such(engine: Engine) -> None:
+    image = engine.load("small")
+    again = run(engine, "launch", image, "--gpus", "none", "--restart", "always", "--json", "--", "sh", "-c", "exit 4")
+    assert again.returncode == ExitCode.FAILED
+    assert "is started again each time (--restart always); the last time exit code 4" in again.stderr
+    assert "It goes on so" in again.stderr
+    assert "has ended already," not in again.stderr
+    container = json.loads(again.stdout)["container"]
+    assert container["restarts"] >= 1
+    assert container["exit_code"] == 4
+    assert container["state"] in ("restarting", "running")
+    waited = run(engine, "launch", image, "--gpus", "none", "--restart", "always", "--wait", "--", "sh", "-c", "exit 4")
+    assert waited.returncode == 4
+    assert "is started again each time" in waited.stderr
+    assert "gpuconsole stop" in waited.stderr
