@@ -167,7 +167,7 @@ def record(run: Run, file: Path) -> str:
     with gzip.open(file, "wt", encoding="utf-8") as out:
         for line in ({**head, "gpus": []}, {**truth, "ends": run.ends}, *sorted(lines, key=lambda line: line["t"])):
             out.write(json.dumps(line, separators=(",", ":")) + "\n")
-    peak = max(each["memory_used_bytes"] for line in lines for each in line.get("containers", ()))
+    peak = max(each["memory_used_bytes"] or 0 for line in lines for each in line.get("containers", ()))
     return f"{file.name} {run.kind:<16} exit {state['ExitCode']}, peak {peak / MIB:.0f} MiB {text[:80]}"
 
 
@@ -181,7 +181,7 @@ def _sample(container: str, pid: int, run: Run, reader: threading.Thread, began:
     while reader.is_alive() and time.monotonic() < began + 120:
         now = time.monotonic()
         seen = usage.read({container: pid}).get(container)
-        if seen and seen.memory_bytes > 1.1 * run.memory * MIB:
+        if seen and (seen.memory_bytes or 0) > 1.1 * run.memory * MIB:
             seen = None  # its process is still in the engine's own group
         try:
             shm = os.statvfs(f"/proc/{pid}/root/dev/shm")

@@ -77,19 +77,32 @@ def classes(found: dict[float, list[Verdict]]) -> str:
     return _rows(titles, rows)
 
 
+def _is_growth(each: Verdict) -> bool:
+    return each.recording.kind in GROWTH and each.recording.oom_t is not None
+
+
+def _counts(each: Verdict) -> bool:
+    """Growth of three steps and more, as seen at this sampling; what was warned of all the same counts too."""
+    return _is_growth(each) and (each.hit is not None or each.recording.shows_growth(each.sampling_s))
+
+
+def _named(before: str, names: Sequence[str]) -> str:
+    return before + ", ".join(names) if names else ""
+
+
 def targets(found: dict[float, list[Verdict]]) -> list[Gate]:
     """The issue's targets on these verdicts."""
     gates: list[Gate] = []
     leads: list[float] = []
     ratios: list[float] = []
     for sampling in GATED:
-        growing = [
-            each for each in found[sampling] if each.recording.kind in GROWTH and each.recording.oom_t is not None
-        ]
+        growing = [each for each in found[sampling] if _counts(each)]
         missed = [each.recording.name for each in growing if each.hit is None]
+        unseen = [each.recording.name for each in found[sampling] if _is_growth(each) and not _counts(each)]
         gates.append(Gate(
             f"growth, every {sampling:g} s: at most one OOM missed",
-            f"{len(missed)} of {len(growing)}{': ' + ', '.join(missed) if missed else ''}", len(missed) <= 1,
+            f"{len(missed)} of {len(growing)}{_named(': ', missed)}{_named('; not to be seen so seldom: ', unseen)}",
+            len(missed) <= 1,
         ))  # fmt: skip
         mine = [each.lead for each in growing if each.lead is not None]
         leads += mine
@@ -136,7 +149,7 @@ def rules(runs: Sequence[Recording], ours: Sequence[Verdict]) -> str:
         for name, rule in (("90 % in use", "level"), ("line through a minute", "line"))
     }
     for name, verdicts in tried.items():
-        growing = [each for each in verdicts if each.recording.kind in GROWTH and each.recording.oom_t is not None]
+        growing = [each for each in verdicts if _is_growth(each)]
         leads = [each.lead for each in growing if each.lead is not None]
         alarms = sum(len(each.alarms) for each in verdicts)
         hits = sum(each.count("hit") for each in verdicts)

@@ -82,6 +82,23 @@ class Recording:
                 low = used
         return rises
 
+    def shows_growth(self, sampling_s: float) -> bool:
+        """Whether somebody who looks so seldom sees three steps and more of the growth that ends out of memory."""
+        if self.oom_t is None or self.loaded_t is None or self.full is None:
+            return False
+        high, steps = 0.0, 0
+        for sample in self.every(sampling_s):
+            levels = [gpu.used_bytes or 0 for gpu in sample.gpus] if self.full == "gpu" else []
+            levels += [pool.used_bytes or 0 for pool in sample.pools if pool.subject == self.full]
+            size = [gpu.total_bytes or 1 for gpu in sample.gpus] if self.full == "gpu" else []
+            size += [pool.limit_bytes or 1 for pool in sample.pools if pool.subject == self.full]
+            if not levels or sample.t >= self.oom_t:
+                continue
+            if levels[0] > high + STEP * size[0]:
+                steps += sample.t > self.loaded_t + sampling_s and high > 0
+                high = levels[0]
+        return steps >= 3
+
     def growing(self, memory: tuple[str, str], t: float, sampling_s: float) -> bool:
         """Whether real growth was under way at ``t``, or ended no longer ago than three of its step intervals."""
         rises = [each for each in self.steps(memory) if each <= t]
@@ -120,6 +137,10 @@ def _loaded(events: list[dict[str, Any]], oom: dict[str, Any] | None) -> float |
 
     The rest before a leak is no growth time: a plateau is left out where the workload tells of one.
     """
-    mine = [event for event in events if event["event"] == "phase" and (not oom or event["pid"] == oom.get("pid", event["pid"]))]
+    mine = [
+        event
+        for event in events
+        if event["event"] == "phase" and (not oom or event["pid"] == oom.get("pid", event["pid"]))
+    ]
     after = [event["t"] for event in mine if event.get("name") != "load"]
     return after[0] if after else None
