@@ -137,7 +137,7 @@ def _take(
 
 def _tell_kept(kept: Sequence[Kept]) -> None:
     for each in kept:
-        talk(f"  {each.image.name} stays: {each.why}.")
+        talk(f"  {each.image.name} stays: {each.need.text}.")
 
 
 def _words(each: Removal) -> str:
@@ -163,7 +163,7 @@ def _document(
             for each in removed
             if each.error is not None
         ],
-        kept=[{"id": each.image.id, "name": each.image.name, "why": each.why} for each in kept],
+        kept=[{"id": each.image.id, "name": each.image.name, "why": each.need.text} for each in kept],
         freed_bytes_at_most=freed_bytes(found if dry_run else gone),
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,8 +12,9 @@ import click
 from gpuconsole.cli.context import Settings, pass_settings
 from gpuconsole.cli.names import complete_reference
 from gpuconsole.cli.output import data, failure, json_data, talk
-from gpuconsole.core.errors import ConsoleError, ExitCode
+from gpuconsole.core.errors import ConsoleError, ExitCode, NotFound
 from gpuconsole.core.text import size
+from gpuconsole.images.reference import short_digest, shorter
 
 if TYPE_CHECKING:
     from gpuconsole.cli.pull_progress import Teller
@@ -32,7 +34,7 @@ _AT_ONCE = 3
     "\b\nCtrl+c ends it in the engine too and leaves nothing half made. Logins are Docker's own\n"
     "('docker login'); nvcr.io takes the user $oauthtoken and an NGC API key."
 )
-@click.argument("references", metavar="REF...", nargs=-1, required=True, shell_complete=complete_reference)
+@click.argument("references", metavar="[REF]...", nargs=-1, shell_complete=complete_reference)
 @click.option("--pin", "pin_too", is_flag=True, help="Write the digests into the folder's gpuconsole.lock.")
 @click.option("--force", is_flag=True, help="Also when the engine's disk seems too small.")
 @click.option("--json", "as_json", is_flag=True, help="JSON Lines, the schema first.")
@@ -40,15 +42,17 @@ _AT_ONCE = 3
 def pull(settings: Settings, references: tuple[str, ...], pin_too: bool, force: bool, as_json: bool) -> int:
     """Pull images, several at once, and print the name with the digest that brings each back.
 
+    What the folder's gpuconsole.lock pins is pulled as it is pinned; without REF all of it is.
+
     Before it, the registry is asked for the sizes, and the engine's disk is looked at: an image lies there compressed
     and unpacked. An image that will not run on this machine is told before it is pulled.
     """
     from gpuconsole.cli.interrupts import left_at_once, run_interruptible
     from gpuconsole.cli.pull_progress import teller
-    from gpuconsole.services.pullruns import Puller, read_reference
+    from gpuconsole.services.pullruns import Puller
 
     settings.may_change("pull an image")
-    wanted = list(dict.fromkeys(read_reference(text) for text in references))
+    wanted = _wanted(references)
     session = settings.session()
     puller = Puller(session, force=force)
     for reference in wanted:
@@ -69,6 +73,41 @@ def pull(settings: Settings, references: tuple[str, ...], pin_too: bool, force: 
     if pin_too:
         _pin([outcome for outcome in outcomes.values() if not isinstance(outcome, ConsoleError)])
     return max(codes)
+
+
+def _wanted(texts: Sequence[str]) -> list[Reference]:
+    """What to pull: what was named, by its digest where the folder's lock file pins it; without a name all its pins.
+
+    Raises:
+        UsageError: Nothing is named and nothing is pinned, or a name is none.
+        NotFound: It is pinned by an id, which no registry knows.
+        BadFile: The lock file has mistakes.
+    """
+    from gpuconsole.images.reference import parse
+    from gpuconsole.services.lockfile import lock_file
+    from gpuconsole.services.pullruns import read_reference
+
+    lock = lock_file()
+    pins = lock.pins()
+    named = list(dict.fromkeys(read_reference(text) for text in texts))
+    if not texts:
+        named = [parse(name) for name, pin in pins.items() if pin.digest]
+        if not named:
+            raise click.UsageError(f"Name an image, or pin some: {lock.shown} pins none that can be pulled.")
+    wanted = []
+    for reference in named:
+        pin = pins.get(str(reference))
+        if pin is None:
+            wanted.append(reference)
+        elif pin.digest is None:
+            raise NotFound(
+                f"{lock.shown} pins {reference} by an id, and no registry knows that.",
+                hint=f"Take the pin away to pull the tag: gpuconsole pin --remove {reference}",
+            )
+        else:
+            talk(f"{reference} is pulled as {lock.shown} pins it ({short_digest(pin.digest)}).")
+            wanted.append(replace(reference, digest=pin.digest))
+    return wanted
 
 
 def _warn(session: Session, reference: Reference) -> None:
@@ -130,7 +169,8 @@ def _tell(reference: Reference, outcome: Pulled | ConsoleError, settings: Settin
     if as_json:
         json_data(_document(outcome), indent=None)
     else:
-        talk(f"{outcome.reference} {_WORDS[outcome.outcome.value]} ({size(outcome.image.size_bytes)} unpacked).")
+        words = _WORDS[outcome.outcome.value]
+        talk(f"{shorter(outcome.reference)} {words} ({size(outcome.image.size_bytes)} unpacked).")
         data(outcome.pinned_name)
     return ExitCode.OK
 
@@ -138,7 +178,7 @@ def _tell(reference: Reference, outcome: Pulled | ConsoleError, settings: Settin
 _WORDS = {
     "new": "is here",
     "moved": "is here; the name led to another image before, which stays without it",
-    "same": "was here already, and is what the registry has",
+    "same": "is here already",
 }
 
 
@@ -155,13 +195,16 @@ def _document(pulled: Pulled) -> dict[str, Any]:
 
 
 def _pin(pulled: Sequence[Pulled]) -> None:
+    from gpuconsole.images.reference import parse
     from gpuconsole.services.lockfile import lock_file
     from gpuconsole.services.pins import pin_of_pulled
 
-    if not pulled:
-        return
     lock = lock_file()
-    pins = {one.reference: pin_of_pulled(one) for one in pulled}
+    # With both a tag and a digest it came from a pin.
+    fresh = [one for one in pulled if "@" not in one.reference or parse(one.reference).tag is None]
+    pins = {one.reference: pin_of_pulled(one) for one in fresh}
+    if not pins:
+        return
     lock.change(lambda before: {**before, **pins})
     for reference in pins:
         talk(f"Pinned {reference} in {lock.shown}.")

@@ -16,6 +16,7 @@ from gpuconsole.cli.tables import width_of
 from gpuconsole.core.document import body_of
 from gpuconsole.core.text import plain_line, size
 from gpuconsole.engine.model import PullProgress
+from gpuconsole.images.reference import shorter
 from gpuconsole.services.pulling import PullState
 
 _LINE_S = 5.0
@@ -105,7 +106,7 @@ class Lines:
     def begin(self, references: Sequence[str]) -> None:
         """A line for each."""
         for reference in references:
-            talk(f"Pulling {reference} …")
+            talk(f"Pulling {shorter(reference)} …")
 
     def state(self, state: PullState) -> None:
         """How far one is."""
@@ -117,7 +118,7 @@ class Lines:
             if unpacks:
                 self._unpacks.add(state.reference)
             self._told[state.reference] = now
-            talk(f"  {state.reference}: {plain_line(str(state))}")
+            talk(f"  {shorter(state.reference)}: {plain_line(str(state))}")
 
     def end(self, reference: str) -> None:
         """What became of it is told elsewhere."""
@@ -191,7 +192,7 @@ def picture(states: Sequence[PullState], glyphs: Glyphs, rows: int) -> list[str]
         shown = busy[:share]
         room -= len(shown)
         part = state.current_bytes / state.total_bytes if state.total_bytes else None
-        lines += [state.reference, f"  {glyphs.bar(part, _BAR)} {plain_line(str(state))}"]
+        lines += [shorter(state.reference), f"  {glyphs.bar(part, _BAR)} {plain_line(str(state))}"]
         lines += [_layer(step, glyphs) for step in shown]
     return lines[: max(1, rows)]
 

@@ -103,6 +103,12 @@ def short_digest(digest: str) -> str:
     return f"@{digest.rpartition(':')[2][:4]}"
 
 
+def shorter(text: str) -> str:
+    """A reference with the first twelve digits of its digest only, for what is read and not typed."""
+    name, at, digest = text.partition("@")
+    return f"{name}@{digest.rpartition(':')[2][:12]}" if at else text
+
+
 def short(text: str, *, digest: str | None = None) -> str:
     """An image in few words: ``pytorch 2.9.0-cu128 @3fe1``, ``ngc 25.10 @a81c``, ``small 1``.
 

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gpuconsole.core.errors import BadFile, Conflict, ConsoleError, NotFound
+from gpuconsole.core.text import plain_line
 from gpuconsole.engine.model import Image
 from gpuconsole.engine.protocol import Engine
 from gpuconsole.images.pins import Pin
 from gpuconsole.images.reference import is_image_id
-from gpuconsole.services.lockfile import AllPins, LockFile
+from gpuconsole.services.lockfile import AllPins
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +37,23 @@ class Removal:
 
 
 @dataclass(frozen=True, slots=True)
+class Need:
+    """Why an image stays."""
+
+    text: str
+    """In half a sentence."""
+    remedy: str
+    """What would let it go, one sentence."""
+    pinned: bool = False
+    """A lock file names it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Kept:
     """An image that stays, and why."""
 
     image: Image
-    why: str
-    """In half a sentence."""
+    need: Need
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,24 +87,19 @@ class Keeper:
         for container in engine.containers():
             self._users.setdefault(container.image_id, []).append(container.name)
 
-    def why(self, image: Image) -> str | None:
-        """Why it stays, in half a sentence; None when it may go."""
+    def need(self, image: Image) -> Need | None:
+        """Why it stays; None when it may go."""
         for lock, pin in self._pins:
             if _is_pinned(image, pin):
-                return f"{_where(lock)} pins it as {pin.reference}"
-        users = self._users.get(image.id)
-        if users:
-            more = f" and {len(users) - 3} more" if len(users) > 3 else ""
-            return f"{', '.join(sorted(users)[:3])}{more} {'was' if len(users) == 1 else 'were'} made from it"
-        return None
-
-    def pinned(self, image: Image) -> bool:
-        """Whether a lock file names it."""
-        return any(_is_pinned(image, pin) for _, pin in self._pins)
-
-
-def _where(lock: LockFile) -> str:
-    return lock.shown
+                remove = f"gpuconsole pin --remove {pin.reference}"
+                where = "" if lock.shown.startswith("./") else f", in {plain_line(str(lock.path.parent))}"
+                return Need(f"{lock.shown} pins it as {pin.reference}", f"Take the pin away{where}: {remove}", True)
+        users = sorted(self._users.get(image.id, ()))
+        if not users:
+            return None
+        more = f" and {len(users) - 3} more" if len(users) > 3 else ""
+        text = f"{', '.join(users[:3])}{more} {'was' if len(users) == 1 else 'were'} made from it"
+        return Need(text, f"Remove the containers first: gpuconsole rm {' '.join(users)}")
 
 
 def _is_pinned(image: Image, pin: Pin) -> bool:
@@ -115,16 +122,10 @@ def removal(engine: Engine, text: str, keeper: Keeper) -> Removal:
     tag = _tag_of(image, text)
     names = (tag,) if tag else (*image.tags, *(() if image.tags else _digest_names(image)))
     whole = tag is None or len(image.tags) == 1
-    why = keeper.why(image)
-    if why is not None and (whole or keeper.pinned(image)):
-        raise Conflict(f"{image.name} stays: {why}.", hint=_remedy(why))
+    need = keeper.need(image)
+    if need is not None and (whole or need.pinned):
+        raise Conflict(f"{image.name} stays: {need.text}.", hint=need.remedy)
     return Removal(image, names, whole)
-
-
-def _remedy(why: str) -> str:
-    if " pins it as " in why:
-        return "Take the pin away first: gpuconsole pin --remove REF"
-    return "Remove the containers first: gpuconsole rm NAME"
 
 
 def _tag_of(image: Image, text: str) -> str | None:
@@ -161,9 +162,9 @@ def prunable(engine: Engine, keeper: Keeper, *, everything: bool) -> tuple[tuple
     for image in engine.images(nameless=True):
         if image.tags and not everything:
             continue
-        why = keeper.why(image)
-        if why is not None:
-            kept.append(Kept(image, why))
+        need = keeper.need(image)
+        if need is not None:
+            kept.append(Kept(image, need))
         else:
             taken.append(Removal(image, image.tags or _digest_names(image), whole=True))
     return tuple(taken), tuple(kept)

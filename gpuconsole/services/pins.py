@@ -130,7 +130,7 @@ class Pinner:
         except RegistryError as error:
             if image is not None and digest_in(image, reference) is None:
                 return Resolved(self._by_id(reference, image))
-            raise _unresolved(reference, error, engine=self.has_engine) from error
+            raise _not_heard(reference, error) from error
         same = image is not None and digest_in(image, reference) == manifest.digest
         return Resolved(self._pin(reference, manifest.digest, image if same else None, manifest))
 
@@ -230,6 +230,20 @@ def _unresolved(reference: Reference, error: RegistryError, *, engine: bool) -> 
             hint=f"'gpuconsole pull {reference}' names the nearest tags.",
         )
     message = f"{reference} {here}, and its registry does not say what it means: {error.text}."
+    return _of_kind(error, reference, message)
+
+
+def _not_heard(reference: Reference, error: RegistryError) -> ConsoleError:
+    """Why a pin cannot be brought up to date; it stays as it is."""
+    if error.trouble is Trouble.GONE:
+        return NotFound(
+            f"{reference.registry} has no {reference} any more, so its pin stays as it is.",
+            hint="Pin another tag; 'gpuconsole pin --check' says whether the pinned image can still be pulled.",
+        )
+    return _of_kind(error, reference, f"The pin of {reference} stays: its registry was not heard: {error.text}.")
+
+
+def _of_kind(error: RegistryError, reference: Reference, message: str) -> ConsoleError:
     if error.trouble is Trouble.REFUSED:
         return Refused(message, hint=f"Log in: docker login {reference.registry}")
-    return EngineRefused(message, hint="Pull it first, or try again when the registry can be reached.")
+    return EngineRefused(message, hint="Try again when the registry can be reached.")

@@ -10,8 +10,9 @@ from typing import TypeVar
 from gpuconsole.core.errors import Conflict, ConsoleError
 from gpuconsole.core.text import plain_line, size
 from gpuconsole.engine.model import EngineInfo
-from gpuconsole.engine.pullfailures import ImageUnknown, LoginNeeded, PlatformMissing, RateLimited
+from gpuconsole.engine.pullfailures import ImageUnknown, LoginNeeded, PlatformMissing, RateLimited, RegistryUnreached
 from gpuconsole.host.machine import disk_space
+from gpuconsole.images.findings import Trouble
 from gpuconsole.images.neartags import nearest_tags
 from gpuconsole.images.reference import Reference
 from gpuconsole.images.registry import Login, Manifest, Registries, RegistryError
@@ -145,6 +146,8 @@ def explained(error: ConsoleError, reference: Reference, info: EngineInfo, ask: 
         told = _login(reference, ask)
     elif isinstance(error, RateLimited):
         told = _limit(reference)
+    elif isinstance(error, RegistryUnreached):
+        told = error.message.replace("the registry", reference.registry, 1), error.hint
     if told is None:
         return error
     return type(error)(told[0], hint=told[1], detail=error.detail)
@@ -153,25 +156,36 @@ def explained(error: ConsoleError, reference: Reference, info: EngineInfo, ask: 
 def _unknown(reference: Reference, ask: Registries) -> tuple[str, str] | None:
     from gpuconsole.services.catalog import load_catalog
 
-    if reference.tag is None:
+    registry, repository = reference.registry, reference.repository
+    if reference.digest is not None:
         return (
-            f"{reference.registry} has no image {reference.digest} in {reference.repository}.",
+            f"{registry} has no image {reference.digest} in {repository}.",
             "Its publisher deleted it, or it never was there; 'gpuconsole pin --check' looks at all pins.",
         )
     why = load_catalog([]).phantoms.get(str(reference))
-    tags = ask_in_time(lambda: ask.tags(reference))
-    message = f"{reference.registry} has no tag {reference.tag} of {reference.repository}."
-    if why is not None:
-        message = f"{message[:-1]}: {why.rstrip('.')}."
+    tags = ask_in_time(lambda: _tags(reference, ask))
+    if tags == ():
+        return f"{registry} has no image {repository}.", "Look at the name's spelling."
+    message = f"{registry} has no tag {reference.tag} of {repository}{f': {why}' if why else ''}."
+    wanted = reference.tag or "latest"
     if tags is None:
         known = [each.parsed.tag or "" for each in load_catalog([]).images if each.parsed.name == reference.name]
-        near = nearest_tags(reference.tag, known)
-        asked = "Its tags could not be asked for; in the catalog are" if near else ""
+        near, asked = nearest_tags(wanted, known), "It was not asked for its tags; in the catalog are"
     else:
-        near, asked = nearest_tags(reference.tag, tags), "The nearest it has:"
+        near, asked = nearest_tags(wanted, tags), "The nearest it has:"
     if near:
         return message, f"{asked} {', '.join(near)}."
-    return message, "Look at the name's spelling; old tags get deleted by their publishers."
+    return message, "Look at the tag's spelling; old tags get deleted by their publishers."
+
+
+def _tags(reference: Reference, ask: Registries) -> tuple[str, ...]:
+    """The tags of the repository; none when there is no such repository."""
+    try:
+        return ask.tags(reference)
+    except RegistryError as error:
+        if error.trouble is Trouble.GONE:
+            return ()
+        raise
 
 
 def _other_platforms(reference: Reference, info: EngineInfo, ask: Registries) -> tuple[str, str] | None:

@@ -107,6 +107,8 @@ class Puller:
         name = str(reference)
         on_state(PullState(name))
         before = local_image(self._engine, name)
+        if before is not None and reference.digest is not None:
+            return Pulled(name, before, reference.digest, Outcome.SAME)  # a digest means the same image for ever
         manifest = ask_in_time(lambda: self._ask.describe(reference))
         if cancel.requested:
             raise self._interrupted(name)
