@@ -55,6 +55,15 @@ class ConsoleError(Exception):
         self.detail = detail
 
 
+def tell_also(error: BaseException, told: str, *, hint: str) -> None:
+    """Add to ``error``, which is raised again as what it is, what it has left behind and what to do about that."""
+    if isinstance(error, ConsoleError):
+        error.message, error.hint = f"{error.message} {told}", hint
+        error.args = (error.message,)
+    else:
+        error.add_note(f"{told} {hint}")
+
+
 class UsageError(ConsoleError):
     """The request cannot be understood."""
 

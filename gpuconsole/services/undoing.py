@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuconsole.core.errors import ConsoleError, NotFound
+from gpuconsole.core.errors import ConsoleError, NotFound, tell_also
 from gpuconsole.engine.protocol import Engine
 from gpuconsole.launch.labels import LAUNCH
 from gpuconsole.services.planning import LaunchPlan
@@ -36,15 +36,10 @@ class Made:
         left = [said for said in (self._left_container(), self._left_volumes()) if said]
         if not left:
             return
-        told = " ".join(left)
         remedy = "When the engine answers again, look at 'docker volume ls'."
         if self.container_id:
             remedy = f"When the engine answers again, remove it by 'gpuconsole rm --force {self.container_id[:12]}'."
-        if isinstance(error, ConsoleError):
-            error.message, error.hint = f"{error.message} {told}", remedy
-            error.args = (error.message,)
-        else:
-            error.add_note(f"{told} {remedy}")
+        tell_also(error, " ".join(left), hint=remedy)
 
     def _left_container(self) -> str | None:
         """What to say when the container could not be removed."""

@@ -181,6 +181,26 @@ def test_a_reset_is_told_when_something_may_have_changed(serve: Callable[..., Ca
     engine.close()
 
 
+def test_an_engine_that_goes_away_while_a_container_is_made(serve: Callable[..., CannedEngine]) -> None:
+    nothing = answer({"message": "no such container: train"}, status="404 Not Found")
+    looks: list[Reply] = [nothing, *[reset] * 9]
+
+    def look(connection: socket.socket) -> None:
+        reply = looks.pop(0)
+        if callable(reply):
+            reply(connection)
+        elif reply:
+            connection.sendall(reply)
+
+    server = serve({"/containers/create": reset, "/containers/train/json": look})
+    engine = connect(server)
+    with pytest.raises(EngineUnavailable, match="broke off") as caught:
+        engine.create(CreateRequest(image="small", name="train"))
+    assert "A container train may have been made nevertheless." in caught.value.message
+    assert "gpuconsole ps" in caught.value.hint
+    engine.close()
+
+
 def test_an_engine_that_is_gone_when_connections_are_kept(serve: Callable[..., CannedEngine], tmp_path: Path) -> None:
     first = serve({"/containers/json": answer([])})
     engine = connect(first)

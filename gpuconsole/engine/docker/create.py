@@ -8,7 +8,15 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from gpuconsole.core.errors import Conflict, ConsoleError, EngineRefused, EngineUnavailable, NotFound, TimedOut
+from gpuconsole.core.errors import (
+    Conflict,
+    ConsoleError,
+    EngineRefused,
+    EngineUnavailable,
+    NotFound,
+    TimedOut,
+    tell_also,
+)
 from gpuconsole.engine.docker.answers import Answer, line, part
 from gpuconsole.engine.docker.connection import Connection
 from gpuconsole.engine.docker.gpus import cdi_devices
@@ -22,7 +30,7 @@ _UNDO_PAUSE_S = 0.25
 
 
 def create(connection: Connection, request: CreateRequest) -> str:
-    """Make the container and return its id; whatever interrupts that, none is left behind.
+    """Make the container and return its id; whatever interrupts that, none is left behind, or the failure says so.
 
     Raises:
         NotFound: The image, a folder to mount or a network is missing.
@@ -45,12 +53,14 @@ def create(connection: Connection, request: CreateRequest) -> str:
         return line(answer, "Id")
     except Conflict:
         raise
-    except (EngineUnavailable, TimedOut, KeyboardInterrupt, SystemExit):
-        # No answer: the engine may still be at it.
-        _undo(connection, name, request, tries=_UNDO_TRIES)
-        raise
-    except BaseException:
-        _undo(connection, name, request, tries=1)
+    except BaseException as error:
+        # Without an answer the engine may still be at it.
+        answered = not isinstance(error, (EngineUnavailable, TimedOut, KeyboardInterrupt, SystemExit))
+        try:
+            _undo(connection, name, request, tries=1 if answered else _UNDO_TRIES)
+        except ConsoleError:
+            told = f"A container {name} may have been made nevertheless."
+            tell_also(error, told, hint="When the engine answers again, look by 'gpuconsole ps'.")
         raise
 
 
@@ -63,22 +73,26 @@ def _found(connection: Connection, name: str) -> Answer | None:
 
 
 def _undo(connection: Connection, name: str, request: CreateRequest, *, tries: int) -> None:
-    """Remove what a failed or interrupted creation made; never a container that somebody else made meanwhile."""
-    with contextlib.suppress(ConsoleError):
+    """Remove what a failed or interrupted creation made; never a container that somebody else made meanwhile.
+
+    Raises:
+        ConsoleError: The engine does not tell, or does not remove it.
+    """
+    made = _found(connection, name)
+    for _ in range(tries - 1):
+        if made is not None:
+            break
+        time.sleep(_UNDO_PAUSE_S)
         made = _found(connection, name)
-        for _ in range(tries - 1):
-            if made is not None:
-                break
-            time.sleep(_UNDO_PAUSE_S)
-            made = _found(connection, name)
-        if made is None:
-            return
-        # As the engine has it, not made harmless: what was sent must come back unchanged.
-        config = part(made, "Config")
-        labelled = all(part(config, "Labels").get(key) == value for key, value in request.labels.items())
-        unused = line(part(made, "State"), "Status") == "created"
-        if labelled and unused and config.get("Image") == request.image:
-            identity = line(made, "Id")
+    if made is None:
+        return
+    # As the engine has it, not made harmless: what was sent must come back unchanged.
+    config = part(made, "Config")
+    labelled = all(part(config, "Labels").get(key) == value for key, value in request.labels.items())
+    unused = line(part(made, "State"), "Status") == "created"
+    if labelled and unused and config.get("Image") == request.image:
+        identity = line(made, "Id")
+        with contextlib.suppress(NotFound):
             connection.tell(lambda client: client.remove_container(identity, force=True, v=True))
 
 
