@@ -10,6 +10,7 @@ import re
 
 from gpuconsole.core.errors import ConsoleError, NotFound, Refused
 from gpuconsole.core.text import plain_line
+from gpuconsole.engine.model import Container
 from gpuconsole.engine.request import CreateRequest
 from gpuconsole.services.following import Ending
 
@@ -19,6 +20,7 @@ _LINE = re.compile(
     re.IGNORECASE,
 )
 _NOT_EXECUTABLE, _NOT_FOUND = 126, 127
+_ATTEMPT_S = 10.0
 _CODES = (1, _NOT_EXECUTABLE, _NOT_FOUND, 255)
 
 
@@ -34,13 +36,20 @@ def refuse_unstarted(ending: Ending | None, request: CreateRequest, *, followed:
         NotFound: The program is missing.
         Refused: It is there and may not be run.
     """
-    if ending is None or ending.exit_code not in _CODES:
+    if ending is None or ending.exit_code not in _CODES or _has_worked(ending.container):
         return
     matches = [_LINE.fullmatch(line) for line in ending.last_lines]
     if matches and all(matches) and (match := matches[-1]) is not None:
         raise _missing(match["program"]) if match["missing"] else _closed(match["program"])
     if request.auto_remove and not ending.last_lines and not followed:
         _refuse_by_code(ending.exit_code, request)
+
+
+def _has_worked(container: Container | None) -> bool:
+    """It ran for longer than an attempt takes, so what it wrote is not to be thrown away, whatever its last words."""
+    if container is None or container.started_at is None or container.finished_at is None:
+        return False
+    return container.finished_at - container.started_at > _ATTEMPT_S
 
 
 def _refuse_by_code(code: int, request: CreateRequest) -> None:
