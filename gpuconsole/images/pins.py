@@ -233,19 +233,29 @@ _ASSIGNMENT = re.compile(r"^\s*(?P<key>[a-z_]+)\s*=\s*(?P<value>[^#]*?)\s*(?P<co
 def _edited(lines: list[str], pin: Pin) -> list[str]:
     """An image's part with the values of ``pin``, comments and what has not changed as they were."""
     values = dict(_values(pin))
-    done: list[str] = []
+    done: list[tuple[str, str]] = []
     for line in lines:
         match = _ASSIGNMENT.match(line)
         if match is None:
-            done.append(line)
+            done.append(("", line))
             continue
-        value = values.pop(match["key"], None)
+        key, value = match["key"], values.pop(match["key"], None)
         if value is not None:
             comment = f"  {match['comment']}" if match["comment"] else ""
-            done.append(line if match["value"] == value else f"{match['key']} = {value}{comment}")
-    while done and not done[-1].strip():
+            same = match["value"].replace("'", '"') == value
+            done.append((key, line if same else f"{key} = {value}{comment}"))
+    while done and not done[-1][1].strip():
         done.pop()
-    return [*done, *(f"{key} = {value}" for key, value in values.items())]
+    for key, value in values.items():
+        done.insert(_place(key, [there for there, _ in done]), (key, f"{key} = {value}"))
+    return [line for _, line in done]
+
+
+def _place(key: str, there: list[str]) -> int:
+    """Where a new key stands, so that everybody's file has the same order: behind those before it, else at the end."""
+    earlier = set(_KEYS[: _KEYS.index(key)])
+    later = [position for position, each in enumerate(there) if each in _KEYS and each not in earlier]
+    return min(later, default=len(there))
 
 
 def _values(pin: Pin) -> list[tuple[str, str]]:
