@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import gc
+import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from types import FrameType
@@ -20,6 +23,9 @@ if TYPE_CHECKING:
     from gpuconsole.services.desk import Desk
     from gpuconsole.services.session import Session
 
+_WATCH_S = 2.0
+_LEAVING_S = 5.0
+"""A console told to end has so long: where the terminal is gone, its own writing may hold it for ever."""
 _STARTED_S = 3.0
 """After so long the console has started, and collects garbage as any program."""
 
@@ -80,13 +86,22 @@ def open_console(session: Session, *, readonly: bool, bell: bool = True, replay:
 
     app = ConsoleApp(desk, readonly=readonly, config=replace(config, bell=config.bell and bell))
 
-    def leave(number: int, frame: FrameType | None) -> None:
+    def leave(number: int, frame: FrameType | None = None) -> None:
         app.call_later(app.exit, return_code=128 + number)
+        _later(_LEAVING_S, functools.partial(os._exit, 128 + number))
 
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, leave)
+    threading.Thread(target=_watch_terminal, args=(leave,), name="terminal-watch", daemon=True).start()
     app.run()
     return app.return_code if app.return_code is not None else int(ExitCode.OK)
+
+
+def _watch_terminal(leave: Callable[[int], None]) -> None:
+    """End the console when its terminal is gone: the signal that says so can reach a thread that does not hear it."""
+    while os.isatty(0):
+        time.sleep(_WATCH_S)
+    leave(signal.SIGHUP)
 
 
 def _desk(session: Session, config: Config) -> Desk:
