@@ -22,12 +22,15 @@ class Action:
     tip: str
     changes: bool = False
     """It changes something, so ``--readonly`` takes it away."""
+    first: bool = False
+    """Its key is heard before whatever has the focus."""
     rank: int = 5
     """The lower, the sooner it stands in the footer; 9 never does."""
 
     def binding(self) -> Binding:
         """As Textual has it."""
-        return Binding(self.key, self.method, self.label, tooltip=self.tip, id=self.id, show=self.rank < 9)
+        return Binding(self.key, self.method, self.label, tooltip=self.tip, id=self.id, show=self.rank < 9,
+                       priority=self.first)  # fmt: skip
 
 
 APP = (
@@ -36,7 +39,9 @@ APP = (
     Action("app.redraw", "ctrl+l", "redraw", "Redraw", "Draw the whole screen again", rank=9),
     Action("app.palette", "colon,ctrl+p", "command_palette", "Commands", "Find a command by its words", rank=9),
     Action("app.theme", "f2", "next_theme", "Theme", "Next theme: dark, light, high contrast, ansi", rank=9),
-    Action("app.copy", "ctrl+c", "copy_or_quit", "Copy", "Copy the selected text; with none, leave", rank=9),
+    Action(
+        "app.copy", "ctrl+c", "copy_or_quit", "Copy", "Copy the selected text; with none, leave", first=True, rank=9
+    ),
 )
 MAIN = (
     Action("launch.new", "n", "new", "New", "Launch a container", changes=True, rank=2),

@@ -10,6 +10,7 @@ from textual.app import App, SystemCommand
 from textual.binding import BindingType
 from textual.reactive import reactive
 from textual.screen import Screen
+from textual.widgets import Input
 from textual.worker import Worker, WorkerState
 
 from gpuconsole.core.config import Config
@@ -205,12 +206,18 @@ class ConsoleApp(App[None]):
         self.exit()
 
     def action_copy_or_quit(self) -> None:
-        """Copy the selected text; with none, leave."""
-        selected = self.screen.get_selected_text()
+        """Copy the selected text; with none, leave: a question first, else the console."""
+        from gpuconsole.tui.screens.copying import copy
+
+        focused = self.focused
+        selected = focused.selected_text if isinstance(focused, Input) else ""
+        selected = selected or self.screen.get_selected_text() or ""
         if selected:
-            self.desk.copy(selected, self.copy_to_clipboard)
+            copy(self, selected)
             self.screen.clear_selection()
             self.notify("Copied.", markup=False, timeout=2)
+        elif self.screen.is_modal:
+            self.screen.dismiss(None)  # as esc: the answer to a question is no
         else:
             self.exit()
 

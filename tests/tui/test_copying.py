@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from textual.widgets import Input
 
 from gpuconsole.services.runs import Run, RunKind
 from gpuconsole.services.tunnels import Server
 from gpuconsole.tui.screens.copying import Copy, CopyScreen, copies_of, copy
+from gpuconsole.tui.screens.question import Question, QuestionScreen
 from gpuconsole.tui.screens.reading import ReadingScreen
 from tests.rig.engines import Engine
 from tests.rig.nvml import NvmlBox
@@ -65,3 +67,31 @@ async def test_inside_tmux_its_buffer_gets_the_text_too(
 def test_a_run_without_a_report_has_less_to_copy() -> None:
     copies = copies_of(Run("r", RunKind.PULL, "pytorch", "sha256:1", 0.0), server=Server("ws-07", "ada"))
     assert [each.what for each in copies] == ["of", "its id"]
+
+
+async def test_ctrl_c_copies_what_is_selected_answers_no_and_else_leaves(nvml: NvmlBox, tmp_path: Path) -> None:
+    app = console(f"unix://{tmp_path}/none.sock", tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("slash", *"words")
+        app.screen.query_one("#filter", Input).select_all()
+        await pilot.press("ctrl+c")
+        assert app.clipboard == "words"
+        assert app.is_running
+        answers: list[bool | None] = []
+        app.push_screen(QuestionScreen(Question("Stop it?", "[/red] now", "Stop")), answers.append)
+        await until(pilot, lambda: isinstance(app.screen, QuestionScreen))
+        await pilot.press("ctrl+c")
+        await until(pilot, lambda: answers == [None])
+        app.push_screen(CopyScreen((Copy("line", "one"),)))
+        await until(pilot, lambda: isinstance(app.screen, CopyScreen))
+        await pilot.press("ctrl+c")
+        await until(pilot, lambda: not isinstance(app.screen, CopyScreen))
+        app.push_screen(ReadingScreen("Title", "a text to read"))
+        await until(pilot, lambda: isinstance(app.screen, ReadingScreen))
+        app.screen.query_one("#text Static").text_select_all()
+        await pilot.press("ctrl+c")
+        assert "a text to read" in app.clipboard
+        assert app.is_running
+        await pilot.press("escape", "escape", "ctrl+c")
+        await until(pilot, lambda: not app.is_running)
+    assert app.return_code == 0

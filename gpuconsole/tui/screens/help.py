@@ -36,7 +36,8 @@ class HelpScreen(ReadingScreen):
 
 
 def _goes(binding: Binding) -> bool:
-    return not binding.id and (binding.action in _MOVES or not binding.action.startswith(("app.", "screen.")))
+    textuals = binding.action == "quit" or binding.action.startswith(("app.", "screen."))
+    return not binding.id and (binding.action in _MOVES or not textuals)
 
 
 def _table(bindings: list[tuple[Binding, str]]) -> str:

@@ -56,5 +56,7 @@ class ReadingScreen(Screen[None]):
 
     def action_copy(self) -> None:
         """Copy the whole text."""
-        self.app.desk.copy(self._text, self.app.copy_to_clipboard)
+        from gpuconsole.tui.screens.copying import copy
+
+        copy(self.app, self._text)
         self.app.notify("Copied.", markup=False, timeout=2)
