@@ -88,6 +88,7 @@ async def test_ctrl_c_copies_what_is_selected_answers_no_and_else_leaves(nvml: N
         await until(pilot, lambda: not isinstance(app.screen, CopyScreen))
         app.push_screen(ReadingScreen("Title", "a text to read"))
         await until(pilot, lambda: isinstance(app.screen, ReadingScreen))
+        await until(pilot, lambda: app.screen.query("#text Static"))
         app.screen.query_one("#text Static").text_select_all()
         await pilot.press("ctrl+c")
         assert "a text to read" in app.clipboard
