@@ -68,8 +68,8 @@ def _narrow(widths: list[int], columns: Sequence[Column], excess: int) -> bool:
 
 
 def _stacked(columns: Sequence[Column], row: Sequence[str], width: int) -> Iterator[str]:
-    """A row in lines: its first cell as a heading, the others with their titles below it."""
-    yield from wrapped(row[0].strip() or "–", width)
+    """A row in lines: its first cell, and below it the others, each with its title."""
+    yield from wrapped(f"{columns[0].title} {row[0].strip() or '–'}", width, rest="    ")
     for column, cell in zip(columns[1:], row[1:], strict=True):
         if cell.strip():
             yield from wrapped(f"{column.title} {cell.strip()}", width, first="  ", rest="    ")
