@@ -57,7 +57,12 @@ def _memory(view: GpuView, width: int, glyphs: Glyphs) -> Line:
     free = f", {gib(gpu.memory_free_bytes)} free" if gpu.memory_free_bytes is not None else ""
     tone = STATE_TONES[memory_state(view)] or "info"
     figures = f"{gib(gpu.memory_used_bytes)} of {gib(gpu.memory_total_bytes)} GiB, {share:.0%}{free}"
-    return (Cell(bar(share, room, glyphs) + "  ", "info" if tone in ("ok", "watch") else tone), Cell(figures, "strong"))
+    return (
+        Cell("[", "dim"),
+        Cell(bar(share, room, glyphs), "info" if tone in ("ok", "watch") else tone),
+        Cell("]  ", "dim"),
+        Cell(figures, "strong"),
+    )
 
 
 def _work(gpu: Gpu) -> Line:

@@ -174,7 +174,8 @@ class Doing(Screen[None]):
             self.app.desk.check_image(thing.image.name, thing.image.id)
         else:
             return
-        self.app.notify(f"Check begun; {self.app.keys.name('tabs.runs')} shows it.", markup=False, timeout=3)
+        words = f"Check begun; {self.app.keys.name('tabs.runs')} on the main screen shows it."
+        self.app.notify(words, markup=False, timeout=3)
 
     def action_cancel_run(self) -> None:
         """End the run."""
