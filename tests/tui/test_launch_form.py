@@ -23,6 +23,7 @@ from gpuconsole.tui.screens.question import QuestionScreen
 from gpuconsole.tui.widgets.completer import Choices
 from gpuconsole.tui.widgets.gpupicker import GpuPicker
 from gpuconsole.tui.widgets.lines import Lines
+from gpuconsole.tui.widgets.strip import GpuStrip
 from gpuconsole.tui.widgets.tick import Tick
 from tests.rig.client import EngineClient
 from tests.rig.engines import Engine
@@ -117,6 +118,7 @@ async def test_enter_on_the_defaults_launches_and_joins(
         monkeypatch.setenv(name, value)
     app = console(engine_modern.host, tmp_path)
     async with app.run_test(size=(80, 24)) as pilot:
+        app.screen.query_one(GpuStrip).focus()
         fields = await opened(pilot, app)
         assert fields.value("image") == image
         assert isinstance(app.focused, Button)
@@ -128,10 +130,11 @@ async def test_enter_on_the_defaults_launches_and_joins(
         main = app.screen
         assert isinstance(main, MainScreen)
         await until(pilot, lambda: main.grid.cursor == container.id, what="the cursor on the new container")
+        await until(pilot, lambda: main.grid.has_focus, what="the focus, which was on the GPUs")
         await until(pilot, lambda: container.name in tmux.windows(), what="a window with its terminal")
         assert f"--name {container.name} " in line
     found = inspect(engine_modern, container.name)
-    assert found["Config"]["Image"] == image
+    assert found["Image"] == engine_modern.images()[image]
     assert found["Config"]["Tty"]
     assert found["Config"]["WorkingDir"] == "/workspace"
     assert [(m["Source"], m["Destination"]) for m in found["Mounts"]] == [(str(project), "/workspace")]

@@ -99,6 +99,7 @@ class Listing:
         self.grid.show(tuple(rows))
         if self.wanted in self._things:
             self.grid.cursor, self.wanted = self.wanted, None
+            self.grid.focus()  # keys are for it now, wherever one was before
         # Without rows it takes no room, but keeps the focus, so that keys work as soon as there are some.
         self.grid.set_class(not rows, "-empty")
 
