@@ -14,7 +14,7 @@ from gpuconsole.cli.glyphs import Glyphs, glyphs_of_stdout
 from gpuconsole.cli.output import json_data, talk
 from gpuconsole.cli.tables import width_of
 from gpuconsole.core.document import body_of
-from gpuconsole.core.text import plain_line, size
+from gpuconsole.core.text import duration, plain_line, size
 from gpuconsole.engine.model import PullProgress
 from gpuconsole.images.reference import shorter
 from gpuconsole.services.pulling import PullState
@@ -192,9 +192,24 @@ def picture(states: Sequence[PullState], glyphs: Glyphs, rows: int) -> list[str]
         shown = busy[:share]
         room -= len(shown)
         part = state.current_bytes / state.total_bytes if state.total_bytes else None
-        lines += [shorter(state.reference), f"  {glyphs.bar(part, _BAR)} {plain_line(str(state))}"]
+        lines += [shorter(state.reference), f"  {glyphs.bar(part, _BAR)} {_whole(state)}"]
         lines += [_layer(step, glyphs) for step in shown]
     return lines[: max(1, rows)]
+
+
+def _whole(state: PullState) -> str:
+    """How far a pull is, in what fits beside a bar at 80 columns."""
+    if not state.layers:
+        return plain_line(str(state))
+    parts = [f"{state.layers_downloaded}/{state.layers} layers"]
+    if state.total_bytes:
+        parts.append(f"{size(state.current_bytes)} of {size(state.total_bytes)}")
+    if state.unpacking:
+        parts.append("unpacking")
+    elif state.rate is not None and state.current_bytes < state.total_bytes:
+        parts.append(f"{size(int(state.rate))}/s")
+        parts += [f"{duration(state.left_s)} left"] if state.left_s is not None else []
+    return " · ".join(parts)
 
 
 def _layer(step: PullProgress, glyphs: Glyphs) -> str:
