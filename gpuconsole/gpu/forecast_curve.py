@@ -8,29 +8,14 @@ rise is a point; once it comes and goes, only the highest point of each climb is
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
 from itertools import pairwise
-from statistics import median
-from typing import NamedTuple
 
+from gpuconsole.gpu.forecast_loading import Past, Point, loading_end
 from gpuconsole.gpu.forecast_model import Settings
 
 _POINTS = 48
 """Most points kept; older ones are merged."""
 _PEAKS = 12
-_LONG_REST = 2.0
-"""Of the times between later steps: a rest so long settles what can settle by resting."""
-_AS_GOOD = 1.6
-"""Loading ends at the latest point after which growth is at most so much less slow than after the best."""
-
-
-class Point(NamedTuple):
-    """The high-water mark rose to ``level``."""
-
-    t: float
-    level: float
-    steps: int = 1
-    """Steps merged in this one."""
 
 
 class Curve:
@@ -172,7 +157,8 @@ class Curve:
         if len(self.points) > _POINTS:
             self._merge()
         if not self.cyclic:
-            self.base = loading_end(self.points, self._settings, born=self.born, rest_settles=self._rest_settles)
+            past = Past(self.born, self._rest_settles, self.sampling_s)
+            self.base = loading_end(self.points, past, self._settings)
 
     def _merge(self) -> None:
         """Make one of two neighbours: of loading's points while there are many, else of the older ones after it."""
@@ -211,51 +197,3 @@ class Curve:
             first = self.peaks[0].t
             return [point for point in self.points if point.t >= first]
         return [] if self.base is None else self.points[self.base :]
-
-
-def loading_end(points: Sequence[Point], settings: Settings, *, born: bool, rest_settles: bool = False) -> int | None:
-    """Index of the point at which loading ended, None while all growth may still be loading.
-
-    What comes after must be far slower than the fastest stretch that brought at least half of the memory there was;
-    after a rest twice as long as those between later steps, half as much slower will do.
-    """
-    slowness = {}
-    for index in range(len(points) - settings.steps):
-        after = points[-1].level - points[index].level
-        lasted = points[-1].t - points[index].t
-        gap = median((b.t - a.t) / b.steps for a, b in pairwise(points[index:]))
-        rest = (points[index + 1].t - points[index].t) / gap
-        if rest_settles and rest >= _LONG_REST:
-            slowness[index] = 0.0
-            continue
-        pace = _pace_before(points[: index + 1], gap, born=born)
-        if lasted > 0 and pace > 0 and _breaks_off(points, index, born=born):
-            slowness[index] = after / lasted / pace / min(max(rest, 1.0), 2.0)
-    least = min(slowness.values(), default=settings.settled)
-    if least >= settings.settled:
-        return None
-    return max(index for index, slow in slowness.items() if slow <= min(_AS_GOOD * least, settings.settled))
-
-
-def _breaks_off(points: Sequence[Point], index: int, *, born: bool) -> bool:
-    """Whether the first rises after a point are far smaller than the largest before it."""
-    if index == 0:
-        return not born
-    rises = [(b.level - a.level) / max(b.steps, 1) for a, b in pairwise(points)]
-    return median(rises[index : index + 3]) <= max(rises[:index]) / 2
-
-
-def _pace_before(points: Sequence[Point], gap: float, *, born: bool) -> float:
-    """Bytes a second of the fastest stretch that ends at the last point and brought half of it.
-
-    Half of ``gap``, the time between later steps, is added to each stretch: its first step was under way for some time.
-    """
-    end = points[-1]
-    if len(points) == 1:  # seen from its middle: what there was counts as loaded in a dozen of the later steps' time
-        return 0.0 if born else end.level / (12 * gap)
-    least = (end.level - points[0].level) / 2
-    return max(
-        (end.level - point.level) / (end.t - point.t + gap / 2)
-        for point in points[:-1]
-        if end.level - point.level >= least
-    )

@@ -100,7 +100,7 @@ class Settings:
     """Of the capacity: a fall less than this is none."""
     deep: float = 0.3
     """Of the growth above the base: a fall of so much makes a cycle."""
-    settled: float = 0.3
+    settled: float = 0.45
     """Growth slower than this share of the loading's pace is no loading."""
     steps: int = 3
     """Steps that make a trend."""

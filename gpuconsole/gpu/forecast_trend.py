@@ -13,15 +13,18 @@ from dataclasses import replace
 from itertools import pairwise
 from statistics import median
 
-from gpuconsole.gpu.forecast_curve import Curve, Point
+from gpuconsole.gpu.forecast_curve import Curve
+from gpuconsole.gpu.forecast_loading import Point
 from gpuconsole.gpu.forecast_model import Settings, Trend
 
 _STRAIGHT, _PER_STEP, _PER_SAMPLE = 0.03, 0.04, 0.1
 """Root mean square distance from a straight line, in parts of the growth, below which growth is steady: as such, more
 with few steps, and more where samples are far between, since a step is seen up to one sample late."""
 _BENDS = [value / 4 for value in range(-20, 21) if value]
-_TAIL = 0.3
-"""Of what loading died away by: growth must be more."""
+_ON_LINE = 0.05
+"""The same for three peaks."""
+_TAIL = 0.6
+"""Of what loading died away by: growth that follows without a rest must be more."""
 _REST = 0.5
 """Of the growth time: a rest before growth counts so much at most."""
 _WALL = 0.95
@@ -59,9 +62,11 @@ class TrendReader:
             self._known, self._segment = known, _stretch(points, curve.sampling_s, settings)
         segment, bend, start = self._segment
         trend = _stated(segment, bend, now, _pause(segment), curve, settings)
-        if trend is None or trend.gained_bytes < _TAIL * curve.tail():
+        if trend is None:
             return None
-        rest = segment[0].t - points[0].t if start == segment[0].t else 0.0
+        rest = max(0.0, points[1].t - points[0].t - trend.interval_s)
+        if rest < trend.interval_s and trend.gained_bytes < _TAIL * curve.tail():
+            return None
         seen = now - start
         return replace(trend, seen_s=seen + min(rest, _REST * seen))
 
@@ -103,7 +108,7 @@ def _peaks_grow(peaks: Sequence[Point], settings: Settings) -> bool:
     """Whether peaks rise by more than chance: nearly every later one is higher, or few lie on one line."""
     if len(peaks) > settings.steps:
         return concordance([each.level for each in peaks]) >= settings.concordant
-    return peaks[0].level < peaks[1].level < peaks[2].level and _off_line(peaks) <= _STRAIGHT
+    return peaks[0].level < peaks[1].level < peaks[2].level and _off_line(peaks) <= _ON_LINE
 
 
 def _drift(between: Sequence[float]) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -41,8 +42,11 @@ def memory_sample(line: _Object, totals: Mapping[int, int]) -> MemorySample:
     Raises:
         KeyError, TypeError, ValueError, ArithmeticError, AttributeError: It is not what a sample must be.
     """
+    t = float(line["t"])
+    if not math.isfinite(t):
+        raise ValueError("its time is no number")
     gpus = tuple(_gpu(gpu, totals) for gpu in line.get("gpus") or ())
-    return MemorySample(float(line["t"]), gpus, (*_host_pools(line.get("host") or {}), *_container_pools(line)))
+    return MemorySample(t, gpus, (*_host_pools(line.get("host") or {}), *_container_pools(line)))
 
 
 def _gpu(gpu: _Object, totals: Mapping[int, int]) -> GpuMemory:
@@ -72,13 +76,14 @@ def _host_pools(host: _Object) -> Iterator[PoolMemory]:
 
 def _container_pools(line: _Object) -> Iterator[PoolMemory]:
     for each in line.get("containers") or ():
-        name = plain_line(str(each.get("name") or each["id"]), limit=200)
+        ident = plain_line(str(each["id"]), limit=200)
+        name = plain_line(str(each.get("name") or ident), limit=200)
         used, limit = _whole(each.get("memory_used_bytes")), _whole(each.get("memory_limit_bytes"))
         if used is not None or limit is not None:
-            yield PoolMemory(Subject.CONTAINER, str(each["id"]), name, used, limit)
+            yield PoolMemory(Subject.CONTAINER, ident, name, used, limit)
         shm, size = _whole(each.get("shm_used_bytes")), _whole(each.get("shm_total_bytes"))
         if size is not None:
-            yield PoolMemory(Subject.SHM, str(each["id"]), f"/dev/shm of {name}", shm, size)  # noqa: S108
+            yield PoolMemory(Subject.SHM, ident, f"/dev/shm of {name}", shm, size)  # noqa: S108
 
 
 def _whole(value: object) -> int | None:

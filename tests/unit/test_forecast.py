@@ -274,10 +274,13 @@ def test_an_alarm_says_who_how_fast_when_and_what_to_do() -> None:
 
 def test_an_alarm_that_was_withdrawn_makes_the_next_one_wait() -> None:
     halting = Sketch(4).load(70).rest(4).leak(1.0, 0.5, until=117).rest(20).leak(1.0, 0.5)
-    rises = [
-        (t, each.eta_s) for t, each in changes(halting.samples()) if each.state is MemoryState.RISK and not each.pid
-    ]
-    assert len(rises) >= 2
-    assert rises[0][1] is not None
-    assert rises[1][1] is not None
-    assert rises[1][1] < rises[0][1]
+    leads: list[float] = []
+    stood = False
+    for each in of(Subject.GPU, said(halting.samples())):
+        stands = each.state in ALARMS
+        if stands and not stood:
+            assert each.eta_s is not None
+            leads.append(each.eta_s)
+        stood = stands
+    assert len(leads) == 2
+    assert leads[1] < leads[0]
