@@ -25,9 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except ConsoleError as error:
         if debug:
-            import traceback
-
-            traceback.print_exception(error)
+            _trace(error)
         failure(error, detail=debug)
         return int(error.exit_code)
     except click.exceptions.Exit as done:
@@ -45,14 +43,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(result) if isinstance(result, int) else int(ExitCode.OK)
 
 
-def _unforeseen(error: Exception, *, debug: bool) -> int:
-    """A fault of our own, or an output that cannot be written; never a traceback unless it was asked for."""
+def _trace(error: Exception) -> None:
+    """Show the traceback, harmless: the words of an error may hold text from outside."""
     import traceback
 
+    from gpuconsole.core.text import plain
+
+    talk(plain("".join(traceback.format_exception(error))).rstrip())
+
+
+def _unforeseen(error: Exception, *, debug: bool) -> int:
+    """A fault of our own, or an output that cannot be written; never a traceback unless it was asked for."""
     from gpuconsole.core.text import plain_line
 
     if debug:
-        traceback.print_exception(error)
+        _trace(error)
     words = plain_line(f"{type(error).__name__}: {error}")
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EBADF):
         talk(f"gpuconsole: the output could not be written ({words}); what was begun goes on.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from gpuconsole.core.errors import ConsoleError
@@ -112,7 +112,9 @@ class Feed:
         self._local = True
         self._watcher: ContainerWatcher | None = None
         self._closed = threading.Event()
-        self._sampler = Sampler("gpu-sampler", self._look, interval_s=interval_s, on_result=self._looked)
+        self._sampler = Sampler(
+            "gpu-sampler", self._look, interval_s=interval_s, on_result=self._looked, on_failure=self._failed
+        )
 
     def start(self) -> None:
         """Begin to look at the GPUs, also before there is anybody to tell: a driver takes its time to start."""
@@ -178,6 +180,17 @@ class Feed:
             if joined is not None:
                 listener.containers_listed(joined)
         self._looked_once.set()
+
+    def _failed(self, error: ConsoleError) -> None:
+        """What was seen last, with what is wrong now."""
+        from gpuconsole.gpu.model import GpuSnapshot
+        from gpuconsole.host.model import HostView
+
+        with self._lock:
+            last = self._host
+        before = last.snapshot if last is not None else GpuSnapshot(taken_at=time.time())
+        snapshot = replace(before, problem=error.message, hint=error.hint)
+        self._looked(HostView(snapshot=snapshot, gpus=last.gpus if last is not None else ()))
 
     # --- the engine: the watcher's threads ---
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from gpuconsole.core.errors import ConsoleError
+from gpuconsole.core.text import plain_line
 
 Reading = TypeVar("Reading")
 
@@ -96,12 +97,21 @@ class Sampler(Generic[Reading]):
     def _reading(self) -> bool:
         try:
             reading = self._take()
+            if not self._stopped.is_set():
+                self._on_result(reading)
         except ConsoleError as error:
-            if not self._stopped.is_set() and self._told != error.message:
-                self._told = error.message
-                self._on_failure(error)
-            return False
+            return self._failed(error)
+        except Exception as error:  # noqa: BLE001 (the thread must not end in silence)
+            fault = ConsoleError(
+                f"The {self._thread.name} failed inside gpuconsole ({type(error).__name__}: {plain_line(str(error))}).",
+                hint="It is tried again; report it if it stays.",
+            )
+            return self._failed(fault)
         self._told = None
-        if not self._stopped.is_set():
-            self._on_result(reading)
         return True
+
+    def _failed(self, error: ConsoleError) -> bool:
+        if not self._stopped.is_set() and self._told != error.message:
+            self._told = error.message
+            self._on_failure(error)
+        return False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
 import threading
 from typing import TYPE_CHECKING, ClassVar
 
@@ -11,10 +13,10 @@ from textual.binding import BindingType
 from textual.reactive import reactive
 from textual.screen import Screen
 from textual.widgets import Input
-from textual.worker import Worker, WorkerState
+from textual.worker import Worker, WorkerFailed, WorkerState
 
 from gpuconsole.core.config import Config
-from gpuconsole.core.errors import ConsoleError
+from gpuconsole.core.errors import ConsoleError, ExitCode
 from gpuconsole.core.paths import styles_dir
 from gpuconsole.services import tmux
 from gpuconsole.services.ringing import Ringing
@@ -29,7 +31,7 @@ from gpuconsole.tui.screens.main import MainScreen
 from gpuconsole.tui.widgets.tones import CLASSES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from gpuconsole.engine.model import EngineInfo
     from gpuconsole.host.model import HostView
@@ -92,6 +94,10 @@ class ConsoleApp(App[None]):
         self.theme = theme.full_name(config.theme) if config.theme else theme.default_theme()
         self.stylesheet.set_variables(self.get_css_variables())
         self._parsed_for: str | None = self.theme
+        self.leave_at: tuple[signal.Signals, ...] = ()
+        """Signals at which it leaves; who runs it in its main thread sets them."""
+        self.leaving: Callable[[int], None] = lambda number: None
+        """Told when it begins to leave at a signal."""
         self.set_reactive(ConsoleApp.pace_s, config.refresh_s or 1.0)
         self.set_keymap(self.keys.textual())
 
@@ -105,17 +111,43 @@ class ConsoleApp(App[None]):
         if before != self.theme:
             super().refresh_css(animate=animate)
 
+    def _handle_exception(self, error: Exception) -> None:
+        """A fault of our own ends the console, and is told by who opened it, in the terminal as it was.
+
+        Textual itself would print the traceback over all, with the values of the variables in it: secrets perhaps.
+        """
+        self._return_code = int(ExitCode.INTERNAL)
+        if self._exception is None:
+            self._exception = error
+            self._exception_event.set()
+        self._close_messages_no_wait()
+
+    @property
+    def failure(self) -> BaseException | None:
+        """What ended it, when that was a fault."""
+        return self._exception.error if isinstance(self._exception, WorkerFailed) else self._exception
+
     def get_default_screen(self) -> Screen[None]:
         """The main screen."""
         return MainScreen()
 
     def on_mount(self) -> None:
         """Hear what was and will be seen; the GPUs stand in the first screen when the driver was quick."""
+        for number in self.leave_at:
+            asyncio.get_running_loop().add_signal_handler(number, self.leave_by_signal, number)
         self.desk.start(Bridge(self), self.pace_s)
 
     def on_unmount(self) -> None:
         """Let go of everything, waiting for nobody."""
+        for number in self.leave_at:
+            asyncio.get_running_loop().remove_signal_handler(number)
+            signal.signal(number, signal.SIG_IGN)  # we are leaving; the terminal is still to be given back
         self.desk.close()
+
+    def leave_by_signal(self, number: int) -> None:
+        """Leave, with the exit code that shells give to a signal."""
+        self.leaving(number)
+        self.exit(return_code=128 + number)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Every action of the screen, and the app's own."""
@@ -180,6 +212,10 @@ class ConsoleApp(App[None]):
     @on(messages.ActionFailed)
     def _tell_failure(self, message: messages.ActionFailed) -> None:
         tell_failure(self, message.error)
+
+    @on(messages.ActionBroke)
+    def _tell_fault(self, message: messages.ActionBroke) -> None:
+        tell_worker_error(self, message.error, what="An action")
 
     @on(messages.ActionDone)
     def _tell_done(self, message: messages.ActionDone) -> None:

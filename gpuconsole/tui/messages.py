@@ -80,6 +80,14 @@ class ActionFailed(Message):
         self.error = error
 
 
+class ActionBroke(Message):
+    """Something the user asked for met a fault of our own."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self.error = error
+
+
 class ActionDone(Message):
     """Something the user asked for is done."""
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import functools
+import contextlib
 import gc
 import os
 import signal
 import sys
+import termios
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from types import FrameType
 from typing import TYPE_CHECKING
 
 from gpuconsole.core.config import Config, Mistake, read_config
@@ -24,10 +24,13 @@ if TYPE_CHECKING:
     from gpuconsole.services.session import Session
 
 _WATCH_S = 2.0
-_LEAVING_S = 5.0
-"""A console told to end has so long: where the terminal is gone, its own writing may hold it for ever."""
 _STARTED_S = 3.0
 """After so long the console has started, and collects garbage as any program."""
+_ENDING = (signal.SIGTERM, signal.SIGHUP)
+_LEAVING_S = 3.0
+"""So long may leaving take after a signal: where the terminal is gone, writing to it may hold the console for ever."""
+_CALM = b"\x1b[?1000;1002;1003;1006;1004;2004;2048l\x1b[<u\x1b[?25h\x1b[?1049l\x1b[0m"
+"""Mouse and focus reports, bracketed paste and the other screen off, the cursor shown."""
 
 
 def configuration() -> Config:
@@ -86,22 +89,46 @@ def open_console(session: Session, *, readonly: bool, bell: bool = True, replay:
 
     app = ConsoleApp(desk, readonly=readonly, config=replace(config, bell=config.bell and bell))
 
-    def leave(number: int, frame: FrameType | None = None) -> None:
-        app.call_later(app.exit, return_code=128 + number)
-        _later(_LEAVING_S, functools.partial(os._exit, 128 + number))
-
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, leave)
-    threading.Thread(target=_watch_terminal, args=(leave,), name="terminal-watch", daemon=True).start()
+    # What the caller has us ignore stays ignored, as under nohup.
+    app.leave_at = tuple(each for each in _ENDING if signal.getsignal(each) is not signal.SIG_IGN)
+    app.leaving = _backstop(app.leave_at)
+    if signal.SIGHUP in app.leave_at:
+        threading.Thread(target=_watch_terminal, args=(app.leaving,), name="terminal-watch", daemon=True).start()
     app.run()
+    if app.failure is not None:
+        raise app.failure
     return app.return_code if app.return_code is not None else int(ExitCode.OK)
 
 
-def _watch_terminal(leave: Callable[[int], None]) -> None:
-    """End the console when its terminal is gone: the signal that says so can reach a thread that does not hear it."""
+def _watch_terminal(leaving: Callable[[int], None]) -> None:
+    """End the console when its terminal is gone: no signal may say so, or only to a thread that is held by writing."""
     while os.isatty(0):
         time.sleep(_WATCH_S)
-    leave(signal.SIGHUP)
+    leaving(signal.SIGHUP)
+    os.kill(os.getpid(), signal.SIGHUP)
+
+
+def _backstop(numbers: Iterable[signal.Signals]) -> Callable[[int], None]:
+    """What ends the console at a signal when it does not heed it: at once before it runs, else a little later.
+
+    The terminal is as it was afterwards, as far as there is one any more.
+    """
+    fd = sys.stdin.fileno()
+    before = termios.tcgetattr(fd)
+
+    def end(number: int) -> None:
+        with contextlib.suppress(termios.error, OSError):
+            termios.tcsetattr(fd, termios.TCSANOW, before)
+            os.set_blocking(1, False)  # nobody may be reading
+            os.write(1, _CALM)
+        os._exit(128 + number)
+
+    def leaving(number: int) -> None:
+        _later(_LEAVING_S, lambda: end(number))
+
+    for number in numbers:
+        signal.signal(number, lambda number, frame: end(number))
+    return leaving
 
 
 def _desk(session: Session, config: Config) -> Desk:

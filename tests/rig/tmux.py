@@ -94,11 +94,19 @@ class Tmux:
         argv = [self._program, "-S", str(self.socket), "-f", "/dev/null", "-D"]
         self.daemon: Daemon = rig.start(argv, env=self._environment, log=log)
         try:
-            wait_until(self.socket.exists, what="tmux", daemon=self.daemon)
+            wait_until(self._answers, what="tmux", daemon=self.daemon)
         except RigError as error:
             raise RigError(f"{error}: {tail(log)}") from error
         for option, value in (("default-terminal", term), ("status", "off")):
             self.run("set-option", "-g", option, value)
+
+    def _answers(self) -> bool:
+        """Tell whether the server is up: its socket is there before anybody listens at it."""
+        try:
+            self.run("show-options", "-g", "status")
+        except RigError:
+            return False
+        return True
 
     def run(self, *arguments: str) -> str:
         """Run a tmux command and give what it prints."""

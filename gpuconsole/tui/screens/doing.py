@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ from gpuconsole.services.images import ImageView
 from gpuconsole.services.runs import Run
 from gpuconsole.tui import actions
 from gpuconsole.tui.failures import tell_failure
-from gpuconsole.tui.messages import ActionDone, ActionFailed
+from gpuconsole.tui.messages import ActionBroke, ActionDone, ActionFailed
 
 if TYPE_CHECKING:
     from gpuconsole.tui.app import ConsoleApp
@@ -93,13 +94,20 @@ class Doing(Screen[None]):
 
     # --- in the background, told when done ---
 
-    @work(thread=True, exit_on_error=False, group="actions", description="An action")
     def _do(self, act: Callable[..., str], *arguments: Any) -> None:
-        try:
-            self.app.post_message(ActionDone(act(*arguments)))
-        except ConsoleError as error:
-            self.app.post_message(ActionFailed(error))
-        self.app.desk.refresh()
+        """On a daemon thread: an engine that hangs must not keep anybody from leaving, as a worker's thread would."""
+        app = self.app
+
+        def carry_out() -> None:
+            try:
+                app.post_message(ActionDone(act(*arguments)))
+            except ConsoleError as error:
+                app.post_message(ActionFailed(error))
+            except Exception as error:  # noqa: BLE001 (no fault of our own stays silent)
+                app.post_message(ActionBroke(error))
+            app.desk.refresh()
+
+        threading.Thread(target=carry_out, name="action", daemon=True).start()
 
     @work(group="questions", description="A question")
     async def _ask(self, verb: str, container: Container, act: Callable[[Container], str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events, on
@@ -43,7 +44,8 @@ class MainScreen(Doing, Screen[None]):
     )
     AUTO_FOCUS = "#containers"
     BINDINGS: ClassVar[list[BindingType]] = [
-        *actions.bindings(actions.MAIN),
+        # Heard before the focus is asked: keys that come in one piece with it, as over a slow line, are typed then.
+        *(replace(each, priority=each.action == "filter") for each in actions.bindings(actions.MAIN)),
         *actions.bindings(actions.CONTAINER),
         *actions.bindings(actions.PROCESS),
         *actions.bindings(actions.RUN),
@@ -240,12 +242,20 @@ class MainScreen(Doing, Screen[None]):
         """Mine only, or everybody's."""
         self.mine = not self.mine
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """While something is typed, its keys are letters."""
+        if action == "filter" and self.is_mounted and self.focused is self.query_one("#filter", Input):
+            return False
+        return super().check_action(action, parameters)
+
     def action_filter(self) -> None:
         """Type what to look for."""
         line = self.query_one("#filter", Input)
         line.display = True
         line.value = self.words
-        line.focus()
+        line.cursor_position = len(line.value)
+        self.set_focus(line)
+        self.refresh_bindings()
 
     @on(Input.Changed, "#filter")
     def _filter_as_typed(self, event: Input.Changed) -> None:
