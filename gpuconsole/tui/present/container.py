@@ -15,12 +15,12 @@ from gpuconsole.tui.theme import Glyphs
 
 COLUMNS = (
     Column("name", "NAME", 12, grow=3),
-    Column("image", "IMAGE", 18, grow=4, rank=4),
+    Column("image", "IMAGE", 16, grow=4, rank=4),
     Column("gpu", "GPU", 4),
     Column("gpumem", "GPU MEM", 8, align="right"),
     Column("cpu", "CPU", 6, align="right", rank=2),
     Column("ram", "RAM", 7, align="right", rank=3),
-    Column("state", "STATE", 11, grow=1),
+    Column("state", "STATE", 13, grow=1),
     Column("check", "CHECK", 8, rank=5),
     Column("user", "USER", 7, rank=1),
 )

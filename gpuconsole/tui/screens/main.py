@@ -282,6 +282,7 @@ class MainScreen(Doing, Screen[None]):
         others = [each for each in PACES_S if (each > pace_s if step > 0 else each < pace_s)]
         if others:
             self.app.pace_s = min(others) if step > 0 else max(others)
+        self.app.notify(f"A look every {self.app.pace_s:g} s.", markup=False, timeout=2)
 
     @on(Grid.Moved)
     @on(GpuStrip.Moved)
