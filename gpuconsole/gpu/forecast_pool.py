@@ -44,7 +44,10 @@ class PoolWatch:
         used, limit = pool.used_bytes, pool.limit_bytes
         if used is None or not limit:
             self._alarm.standing = None
-            why = "its use cannot be read" if used is None else "it has no limit of its own; see the host"
+            unlimited = "it has no limit of its own; see the host"
+            if pool.subject is not Subject.CONTAINER:
+                unlimited = "its size is not known"
+            why = "its use cannot be read" if used is None else unlimited
             return _said(pool, MemoryState.UNKNOWN, None, why)
         if limit != self._curve.capacity:  # changed with docker update: what was seen stays true
             self._curve.capacity = limit

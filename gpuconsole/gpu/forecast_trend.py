@@ -25,7 +25,7 @@ _ON_LINE = 0.05
 """The same for three peaks."""
 _TAIL = 0.6
 """Of what loading died away by: growth that follows without a rest must be more."""
-_REST = 0.5
+_REST = 0.75
 """Of the growth time: a rest before growth counts so much at most."""
 _WALL = 0.95
 """Of the capacity: above it an allocator that frees and takes again goes on growing, though its mark cannot rise."""

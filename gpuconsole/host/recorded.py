@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +23,43 @@ def memory_samples(path: Path) -> Iterator[MemorySample]:
         BadFile: It is no recording, or a sample in it is not what it must be.
     """
     totals: dict[int, int] = {}
+    console = _Console()
     for number, line in read_recording(path):
         try:
             if line["type"] == "header":
                 totals = {gpu["index"]: gpu["memory_total_bytes"] for gpu in line.get("gpus") or ()}
             elif line["type"] == "sample":
-                yield memory_sample(line, totals)
+                sample = memory_sample(line, totals)
+                yield sample if "containers" in line else replace(sample, pools=(*sample.pools, *console.pools()))
+            else:
+                console.take(line)
         except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
             raise malformed(path, number, f"it is no {plain_line(line['type'], limit=20)} ({error})") from error
+
+
+class _Console:
+    """Containers as the console records them: in lines of their own, whenever their figures change."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+        self._views: list[_Object] = []
+
+    def take(self, line: _Object) -> None:
+        """Keep what a line says of containers."""
+        if line["type"] == "container":
+            self._names[str(line["container"]["id"])] = str(line["container"].get("name") or "")
+        elif line["type"] == "containers":
+            self._views = list(line.get("views") or ())
+
+    def pools(self) -> Iterator[PoolMemory]:
+        """The RAM of each that has figures."""
+        for view in self._views:
+            usage = view.get("usage") or {}
+            used, limit = _whole(usage.get("memory_bytes")), _whole(usage.get("memory_limit_bytes"))
+            if used is not None:
+                ident = plain_line(str(view["id"]), limit=200)
+                name = plain_line(self._names.get(str(view["id"])) or ident, limit=200)
+                yield PoolMemory(Subject.CONTAINER, ident, name, used, limit)
 
 
 def memory_sample(line: _Object, totals: Mapping[int, int]) -> MemorySample:
@@ -70,7 +100,7 @@ def _host_pools(host: _Object) -> Iterator[PoolMemory]:
     if total is not None:
         yield PoolMemory(Subject.HOST, "host", "this machine's memory", used, total)
     shm, shm_total = _whole(host.get("shm_used_bytes")), _whole(host.get("shm_total_bytes"))
-    if shm_total is not None:
+    if shm is not None or shm_total is not None:
         yield PoolMemory(Subject.SHM, "host", "/dev/shm", shm, shm_total)  # noqa: S108  # a name
 
 

@@ -111,3 +111,30 @@ def test_names_in_a_recording_do_not_write_to_the_terminal(tmp_path: Path, capsy
     lines = [{"type": "sample", "t": t, "gpus": [], "containers": [bad]} for t in range(3)]
     assert main(["forecast", written(tmp_path, HEADER, *lines)]) == ExitCode.OK
     assert "\x1b" not in capsys.readouterr().out
+
+
+def test_containers_are_read_from_the_lines_the_console_writes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines: list[object] = [HEADER, {"type": "container", "t": 0, "container": {"id": "c1", "name": "train"}}]
+    for t in range(80):
+        used = 10**9 if t < 15 else 10**9 + (t - 15) * 4 * 10**7
+        usage = {"memory_bytes": used, "memory_limit_bytes": 4 * 10**9}
+        lines += [
+            {"type": "containers", "t": t, "views": [{"id": "c1", "usage": usage}, {"id": "c2", "usage": None}]},
+            {"type": "sample", "t": t, "gpus": []},
+        ]
+    assert main(["forecast", "--json", written(tmp_path, *lines)]) == ExitCode.OK
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()[1:]]
+    assert {line["id"] for line in told} == {"c1"}
+    raised = [line for line in told if line["state"] == "risk"]
+    assert raised
+    assert raised[0]["why"].startswith("train grew")
+
+
+def test_a_shm_whose_size_is_not_recorded_is_unknown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["forecast", "--json", str(FOLDER / "steady-60.jsonl.gz")]) == ExitCode.OK
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()[1:]]
+    assert [(line["state"], line["why"]) for line in told if line["subject"] == "shm"] == [
+        ("unknown", "its size is not known")
+    ]
