@@ -19,6 +19,14 @@ from gpuconsole.core.errors import (
 )
 from gpuconsole.engine.docker.errors import clean_daemon_error
 from gpuconsole.engine.docker.refusals import pull_refusal, refusal
+from gpuconsole.engine.pullfailures import (
+    DownloadBroken,
+    ImageUnknown,
+    LoginNeeded,
+    PlatformMissing,
+    RateLimited,
+    RegistryUnreached,
+)
 
 NEW_HOOK = (
     "failed to create task for container: failed to create shim task: OCI runtime create failed: runc create failed: "
@@ -296,31 +304,31 @@ def test_refusals(status: int, text: str, kind: type[ConsoleError], words: str) 
     [
         (
             "manifest for nvidia/cuda:latest not found: manifest unknown: manifest unknown",
-            NotFound,
+            ImageUnknown,
             "nvidia/cuda:latest",
         ),
-        ("127.0.0.1:5000/x:gone: not found", NotFound, "no such image 127.0.0.1:5000/x:gone"),
-        ("no matching manifest for linux/arm64/v8 in the manifest list entries", NotFound, "linux/arm64/v8"),
-        ("toomanyrequests: You have reached your pull rate limit.", EngineRefused, "limit on pulls"),
-        ("unauthorized: authentication required", Refused, "without a login"),
+        ("127.0.0.1:5000/x:gone: not found", ImageUnknown, "no such image 127.0.0.1:5000/x:gone"),
+        ("no matching manifest for linux/arm64/v8 in the manifest list entries", PlatformMissing, "linux/arm64/v8"),
+        ("toomanyrequests: You have reached your pull rate limit.", RateLimited, "limit on pulls"),
+        ("unauthorized: authentication required", LoginNeeded, "without a login"),
         (
             "pull access denied for x, repository does not exist or may require 'docker login': denied: "
             "requested access "
             "to the resource is denied",
-            Refused,
+            LoginNeeded,
             "without a login",
         ),
-        ('Head "https://r/v2/x/manifests/1": no basic auth credentials', Refused, "without a login"),
+        ('Head "https://r/v2/x/manifests/1": no basic auth credentials', LoginNeeded, "without a login"),
         ("failed to register layer: write /x: no space left on device", EngineRefused, "disk is full"),
-        ("filesystem layer verification failed for digest sha256:12", EngineRefused, "damaged"),
-        ("unexpected EOF", EngineRefused, "broke off"),
-        ("EOF", EngineRefused, "broke off"),
+        ("filesystem layer verification failed for digest sha256:12", DownloadBroken, "damaged"),
+        ("unexpected EOF", DownloadBroken, "broke off"),
+        ("EOF", DownloadBroken, "broke off"),
         (
             'Get "https://registry-1.docker.io/v2/": dial tcp: lookup registry-1.docker.io: no such host',
-            EngineRefused,
+            RegistryUnreached,
             "cannot reach the registry: no such host",
         ),
-        ("net/http: TLS handshake timeout", EngineRefused, "TLS handshake timeout"),
+        ("net/http: TLS handshake timeout", RegistryUnreached, "TLS handshake timeout"),
         ("invalid reference format", UsageError, "no name of an image"),
     ],
 )
