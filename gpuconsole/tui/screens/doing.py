@@ -63,6 +63,11 @@ class Doing(Screen[None]):
             return None if thing.ended else thing
         return None if isinstance(thing, ImageView) else thing
 
+    @property
+    def is_seen(self) -> bool:
+        """No other screen covers it; behind a question it is still seen."""
+        return self.is_current and (self.app.screen is self or self.app.screen.styles.background.a < 1)
+
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Hide what does not apply to the thing under the cursor."""
         if self.app.readonly and action in _CHANGING:

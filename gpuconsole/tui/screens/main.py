@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 SMALLEST = (40, 10)
 """Columns and rows below which only a word to enlarge the window is shown."""
-
 _STILL_S = 0.9
 """When nothing is new for so long, it is drawn anew for the clock and the ages."""
 
@@ -123,13 +122,13 @@ class MainScreen(Doing, Screen[None]):
         app, strip = self.app, self.query_one(GpuStrip)
         strip.marks = app.marks
         if app.host_view is not None:
-            strip.look(app.host_view, draw=self.is_current)
-        if self.is_current:  # nobody sees what another screen covers
+            strip.look(app.host_view, draw=self.is_seen)
+        if self.is_seen:  # nobody sees what another screen covers
             self._draw()
 
     def _tick(self) -> None:
         """Time went on: ages change even when nothing else does."""
-        if self.is_current and self.app.now() - self._drawn_at >= _STILL_S:
+        if self.is_seen and self.app.now() - self._drawn_at >= _STILL_S:
             self._draw()
 
     def on_screen_resume(self) -> None:
@@ -140,7 +139,7 @@ class MainScreen(Doing, Screen[None]):
 
     def on_screen_suspend(self) -> None:
         """Another screen covers it, and has its own to look at."""
-        if not self.is_current:
+        if not self.is_seen:
             self.app.desk.look_at(frozenset())
 
     def _draw(self) -> None:
