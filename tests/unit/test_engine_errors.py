@@ -320,7 +320,7 @@ def test_refusals(status: int, text: str, kind: type[ConsoleError], words: str) 
         ),
         ('Head "https://r/v2/x/manifests/1": no basic auth credentials', LoginNeeded, "without a login"),
         ("failed to register layer: write /x: no space left on device", EngineRefused, "disk is full"),
-        ("filesystem layer verification failed for digest sha256:12", DownloadBroken, "damaged"),
+        ("filesystem layer verification failed for digest sha256:12", DownloadBroken, "its digest promises"),
         ("unexpected EOF", DownloadBroken, "broke off"),
         ("EOF", DownloadBroken, "broke off"),
         (
