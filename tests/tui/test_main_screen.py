@@ -20,7 +20,7 @@ async def test_gpus_containers_and_counts_are_there_and_stay_up_to_date(
     app = console(engine_modern.host, tmp_path)
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: app.containers and app.host_view)
-        await until(pilot, lambda: "0 H200" in shown(app))
+        await until(pilot, lambda: "0 H200" in shown(app) and "train" in shown(app))
         text = shown(app)
         assert "1 H200" in text
         assert "[Containers 1]" in text

@@ -76,7 +76,7 @@ class MainScreen(Doing, Screen[None]):
                 for listing in self.lists.values():
                     yield listing.grid
                 yield Lines(id="notice", classes="notice")
-            yield DetailPane(id="pane")
+            yield DetailPane(self.app.glyphs, id="pane")
         yield Input(id="filter", placeholder="words to look for; enter keeps, esc shows all", compact=True)
         yield KeyLine(id="keys")
         yield Lines(id="too-small")
@@ -171,8 +171,7 @@ class MainScreen(Doing, Screen[None]):
         from gpuconsole.tui.screens.subjects import subject_of
 
         subject = subject_of(self.app, thing)
-        more = f"{self.app.glyphs.ellipsis} enter shows the rest"
-        pane.fill(subject.headline(), subject.KIND, subject.lines, more=more)
+        pane.fill(subject.headline(), subject.KIND, subject.lines)
 
     def _show_notice(self, where: str, lines: notice.Notice) -> None:
         panel = self.query_one(where, Lines)

@@ -8,6 +8,7 @@ from textual.message import Message
 
 from gpuconsole.core.text import shorten
 from gpuconsole.tui.present.cell import Cell
+from gpuconsole.tui.theme import Glyphs
 from gpuconsole.tui.widgets.lines import Line, Lines
 
 
@@ -17,18 +18,21 @@ class DetailPane(Lines):
     class Resized(Message):
         """There is another room to fill."""
 
+    def __init__(self, glyphs: Glyphs, *, id: str) -> None:
+        super().__init__(id=id)
+        self._more = f" {glyphs.ellipsis} enter shows the rest"
+
     def on_resize(self) -> None:
         """Ask for lines that fit."""
         self.post_message(self.Resized())
 
-    def fill(self, headline: str, kind: str, lines: Callable[[int], list[Line]], *, more: str) -> None:
+    def fill(self, headline: str, kind: str, lines: Callable[[int], list[Line]]) -> None:
         """Show a thing.
 
         Args:
             headline: Its name.
             kind: What it is, in a word.
             lines: Gives its lines for so many cells.
-            more: What to press to see the rest.
         """
         width, height = self.size.width, self.size.height
         if not width or not height:
@@ -37,7 +41,7 @@ class DetailPane(Lines):
         body = lines(width)
         room = height - 2
         if len(body) > room:
-            body = [*body[: max(0, room - 1)], (Cell(f" {more}", "dim"),)]
+            body = [*body[: max(0, room - 1)], (Cell(self._more, "dim"),)]
         self.show([(Cell(f" {name}", "strong"), Cell(f"  {kind}", "dim")), (), *body])
 
     def empty(self) -> None:
