@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import socket
-import subprocess
 import threading
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from gpuconsole.core.text import plain_line
@@ -29,7 +25,6 @@ if TYPE_CHECKING:
     from gpuconsole.services.session import Session
     from gpuconsole.services.tunnels import Server
 
-_COPY_TIMEOUT_S = 2
 _TAKING_BACK_S = 0.5
 """A launch that is cancelled by leaving has so long to take back what it made; nobody waits longer to leave."""
 
@@ -244,22 +239,3 @@ class Desk:
         """That run is over."""
         self._cancellations.pop(run_id, None)
         self._held.pop(run_id, None)
-
-    # --- the terminal around us ---
-
-    def copy(self, text: str, osc52: Callable[[str], None]) -> None:
-        """Put ``text`` where it can be pasted: the terminal's clipboard, and tmux's buffer when inside it."""
-        osc52(text)
-        if os.environ.get("TMUX"):
-            with contextlib.suppress(OSError, subprocess.SubprocessError):
-                subprocess.run(
-                    ["tmux", "load-buffer", "-w", "-"], input=text.encode(), timeout=_COPY_TIMEOUT_S, check=False,
-                    capture_output=True,
-                )  # fmt: skip
-
-    def tell_tmux(self, text: str) -> None:
-        """Show ``text`` in tmux's status line, where the window with the console may be hidden behind another."""
-        from gpuconsole.services import tmux
-
-        if tmux.inside():
-            tmux.tell(text)

@@ -89,6 +89,16 @@ def tell(text: str) -> None:
             _tmux("display-message", "-c", client, "--", literal)
 
 
+def copy(text: str) -> None:
+    """Put ``text`` into the buffer that tmux pastes, and where it can, into the terminal's clipboard."""
+    if not inside():
+        return
+    for options in (("-w",), ()):  # -w came with tmux 3.2
+        with contextlib.suppress(ConsoleError):
+            _tmux("load-buffer", *options, "-", given=text.encode())
+            return
+
+
 def _folder() -> tuple[str, ...]:
     try:
         return "-c", os.getcwd()
@@ -102,11 +112,9 @@ def _target() -> tuple[str, ...]:
     return ("-t", pane) if re.fullmatch(r"%\d+", pane) else ()
 
 
-def _tmux(*arguments: str) -> str:
+def _tmux(*arguments: str, given: bytes = b"") -> str:
     try:
-        done = subprocess.run(
-            ["tmux", *arguments], capture_output=True, check=False, stdin=subprocess.DEVNULL, timeout=_TIMEOUT_S
-        )
+        done = subprocess.run(["tmux", *arguments], capture_output=True, check=False, input=given, timeout=_TIMEOUT_S)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise _failed(str(error)) from error
     if done.returncode != 0:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 import threading
@@ -16,6 +15,7 @@ from textual.screen import ModalScreen
 
 from gpuconsole.core.text import shorten
 from gpuconsole.host.model import GpuView, Holder
+from gpuconsole.services import tmux
 from gpuconsole.services.containers import ContainerView
 from gpuconsole.services.images import ImageView
 from gpuconsole.services.runs import Run
@@ -46,12 +46,7 @@ class Copy:
 def copy(app: ConsoleApp, text: str) -> None:
     """Put ``text`` into the terminal's clipboard, and into tmux's buffer, without waiting for tmux."""
     app.copy_to_clipboard(text)
-    if os.environ.get("TMUX"):
-        threading.Thread(target=app.desk.copy, args=(text, _nowhere), name="tmux-buffer", daemon=True).start()
-
-
-def _nowhere(text: str) -> None:
-    """The clipboard has it already."""
+    threading.Thread(target=tmux.copy, args=(text,), name="tmux-buffer", daemon=True).start()
 
 
 Copyable = ContainerView | ImageView | Holder | Run | GpuView
