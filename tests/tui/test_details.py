@@ -15,7 +15,9 @@ from gpuconsole.tui.app import ConsoleApp
 from gpuconsole.tui.screens.details import ContainerDetails, ImageDetails, ProcessDetails, RunDetails, open_details
 from gpuconsole.tui.screens.logs import LogScreen
 from gpuconsole.tui.screens.question import QuestionScreen
+from gpuconsole.tui.widgets.grid import Grid
 from gpuconsole.tui.widgets.lines import Lines
+from gpuconsole.tui.widgets.pane import DetailPane
 from tests.rig.engines import Engine
 from tests.rig.nvml import NvmlBox, box
 from tests.rig.nvml.gpu import GpuProcess
@@ -199,3 +201,55 @@ async def test_a_run_nobody_remembers_any_more(tmp_path: Path, nvml: NvmlBox) ->
         app.desk.runs.advance(run_id, "nearly there", 0.9)
         await until(pilot, lambda: "90%" in all_text(app))
         assert "nearly there" in all_text(app)
+
+
+def pane_text(app: ConsoleApp) -> str:
+    """What stands beside the list."""
+    pane = app.screen.query_one(DetailPane)
+    return "\n".join("".join(cell.text for cell in line) for line in pane.lines) if pane.display else ""
+
+
+async def test_the_thing_under_the_cursor_stands_beside_the_list_where_there_is_room(
+    engine_modern: Engine, nvml: NvmlBox, tmp_path: Path
+) -> None:
+    launch(engine_modern, "first")
+    launch(engine_modern, "second")
+    app = console(engine_modern.host, tmp_path)
+    async with app.run_test(size=(200, 50)) as pilot:
+        await until(pilot, lambda: "second" in pane_text(app), what="the newest is on top")
+        assert isinstance(app.focused, Grid)
+        await until(pilot, lambda: "100 is one core" in pane_text(app), what="its own load")
+        await pilot.press("down")
+        await until(pilot, lambda: "first" in pane_text(app).splitlines()[0])
+        engine_modern.docker("kill", "first")
+        await until(pilot, lambda: "killed" in pane_text(app), what="it follows")
+        assert isinstance(app.focused, Grid), "and takes no focus"
+        assert app.focused.id == "containers"
+        await pilot.press("shift+tab")
+        await until(pilot, lambda: "GPU" in pane_text(app).splitlines()[0], what="the GPU with the focus")
+        await pilot.press("down")
+        await until(pilot, lambda: "1 H200" in pane_text(app).splitlines()[0])
+        await pilot.press("2")
+        await until(pilot, lambda: "image" in pane_text(app).splitlines()[0])
+        await pilot.press("3")
+        await until(pilot, lambda: pane_text(app) == "", what="no process, nothing to show")
+        await pilot.press("1")
+        await pilot.resize_terminal(100, 30)
+        await until(pilot, lambda: not app.screen.query_one(DetailPane).display)
+        await pilot.resize_terminal(180, 16)
+        await until(pilot, lambda: "enter shows the rest" in pane_text(app), what="what does not fit is said")
+
+
+async def test_a_key_works_as_soon_as_the_first_container_is_there(
+    engine_modern: Engine, nvml: NvmlBox, tmp_path: Path
+) -> None:
+    app = console(engine_modern.host, tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: app.containers == () and app.host_view)
+        await pilot.pause()
+        assert isinstance(app.focused, Grid)
+        launch(engine_modern, "train")
+        await until(pilot, lambda: "train" in shown(app))
+        assert isinstance(app.focused, Grid)
+        await pilot.press("l")
+        await until(pilot, lambda: isinstance(app.screen, LogScreen))

@@ -9,6 +9,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.segment import Segment
 from textual.color import Color
 from textual.pilot import Pilot
 from textual.strip import Strip
@@ -26,6 +30,7 @@ from gpuconsole.services.session import Session
 from gpuconsole.services.weighing import Weight
 from gpuconsole.tui import theme
 from gpuconsole.tui.app import ConsoleApp
+from gpuconsole.tui.asciifilter import AsciiFilter
 from gpuconsole.tui.screens.details import open_details
 from gpuconsole.tui.screens.launch import LaunchScreen
 from gpuconsole.tui.screens.logs import LogScreen
@@ -193,6 +198,13 @@ def test_ascii(snap_compare: Compare, still: Make, name: str) -> None:
 
     app = still(config=Config(ascii=True))
     assert same(snap_compare, app, look, (80, 24))
+
+
+@given(st.text())
+def test_every_sign_becomes_ascii_of_the_same_width(text: str) -> None:
+    (written,) = AsciiFilter().apply([Segment(text)], Color(0, 0, 0))
+    assert written.text.isascii()
+    assert cell_len(written.text) == sum(cell_len(sign) for sign in text)
 
 
 @pytest.mark.parametrize("name", ["main", "question"])
