@@ -10,11 +10,13 @@ import click
 from gpuconsole.cli.context import Settings, pass_settings
 from gpuconsole.cli.names import complete_image
 from gpuconsole.cli.output import confirm, data, failure, json_document, talk
-from gpuconsole.core.errors import ConsoleError, ExitCode
+from gpuconsole.core.errors import Conflict, ConsoleError, ExitCode
 from gpuconsole.core.text import size
 
 if TYPE_CHECKING:
     from gpuconsole.services.imageremoval import Keeper, Kept, Removal, Removed
+
+_PRUNE = "image-prune"
 
 _yes = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 _dry = click.option("-n", "--dry-run", is_flag=True, help="Only list what would go.")
@@ -83,12 +85,12 @@ def prune(settings: Settings, everything: bool, yes: bool, dry_run: bool, as_jso
     taken, kept = prunable(settings.session().engine, _keeper(settings), everything=everything)
     if not taken:
         if as_json:
-            _document("image-prune", (), (), kept, dry_run=dry_run)
+            _document(_PRUNE, (), (), kept, dry_run=dry_run)
         else:
             _tell_kept(kept)
             talk("Nothing to remove." + ("" if everything else " --all looks at images with a tag too."))
         return ExitCode.OK
-    return _take(settings, "image-prune", taken, kept, yes=yes, dry_run=dry_run, as_json=as_json)
+    return _take(settings, _PRUNE, taken, kept, yes=yes, dry_run=dry_run, as_json=as_json)
 
 
 def _keeper(settings: Settings) -> Keeper:
@@ -109,7 +111,7 @@ def _take(
     as_json: bool,
 ) -> int:
     """List, ask, remove and tell; gives the exit code."""
-    from gpuconsole.services.imageremoval import freed_bytes, remove
+    from gpuconsole.services.imageremoval import Kept, Need, freed_bytes, remove
 
     _tell_kept(kept)
     for each in found:
@@ -122,6 +124,13 @@ def _take(
     else:
         confirm(f"Remove {many}, {size(total)} at most?", assume_yes=yes)
         removed = remove(settings.session().engine, found)
+    if schema == _PRUNE:
+        # Whatever something needs is not what a prune takes, also where that shows only now.
+        held = [each for each in removed if isinstance(each.error, Conflict)]
+        removed = [each for each in removed if each not in held]
+        late = [Kept(each.removal.image, Need(_lower(each.error), "")) for each in held]
+        _tell_kept(late)
+        kept = (*kept, *late)
     failures = [each for each in removed if each.error is not None]
     if as_json:
         _document(schema, found, removed, kept, dry_run=dry_run)
@@ -133,6 +142,12 @@ def _take(
         if done.error is not None:
             talk(f"gpuconsole: {done.removal.name} stays: {done.error.message}")
     return max((int(done.error.exit_code) for done in failures if done.error), default=ExitCode.OK)
+
+
+def _lower(error: ConsoleError | None) -> str:
+    """Its sentence as half of one."""
+    text = error.message.rstrip(".") if error else ""
+    return text[:1].lower() + text[1:]
 
 
 def _tell_kept(kept: Sequence[Kept]) -> None:

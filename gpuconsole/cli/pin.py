@@ -182,6 +182,8 @@ def _pin(settings: Settings, lock: LockFile, wanted: Sequence[Reference], *, upd
     fresh = {name: each.pin for name, each in found.items() if _differs(before.get(name), each.pin)}
     if fresh:
         lock.change(lambda pins: {**pins, **fresh})
+        for new in fresh.values():
+            pinner.hold(new)
     for each in found.values():
         for note in each.notes:
             talk(f"Note: {note}")

@@ -18,6 +18,7 @@ from gpuconsole.images.reference import short_digest, shorter
 
 if TYPE_CHECKING:
     from gpuconsole.cli.pull_progress import Teller
+    from gpuconsole.engine.protocol import Engine
     from gpuconsole.images.reference import Reference
     from gpuconsole.services.cancelling import Cancellation
     from gpuconsole.services.pullruns import Pulled, Puller
@@ -71,7 +72,7 @@ def pull(settings: Settings, references: tuple[str, ...], pin_too: bool, force: 
         told.close()
     codes = [_tell(reference, outcomes[str(reference)], settings, as_json=as_json) for reference in wanted]
     if pin_too:
-        _pin([outcome for outcome in outcomes.values() if not isinstance(outcome, ConsoleError)])
+        _pin(session.engine, [outcome for outcome in outcomes.values() if not isinstance(outcome, ConsoleError)])
     return max(codes)
 
 
@@ -194,10 +195,10 @@ def _document(pulled: Pulled) -> dict[str, Any]:
     }
 
 
-def _pin(pulled: Sequence[Pulled]) -> None:
+def _pin(engine: Engine, pulled: Sequence[Pulled]) -> None:
     from gpuconsole.images.reference import parse
     from gpuconsole.services.lockfile import lock_file
-    from gpuconsole.services.pins import pin_of_pulled
+    from gpuconsole.services.pins import hold, pin_of_pulled
 
     lock = lock_file()
     # With both a tag and a digest it came from a pin.
@@ -206,5 +207,6 @@ def _pin(pulled: Sequence[Pulled]) -> None:
     if not pins:
         return
     lock.change(lambda before: {**before, **pins})
-    for reference in pins:
+    for reference, pin in pins.items():
+        hold(engine, pin)
         talk(f"Pinned {reference} in {lock.shown}.")

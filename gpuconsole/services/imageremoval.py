@@ -171,24 +171,32 @@ def prunable(engine: Engine, keeper: Keeper, *, everything: bool) -> tuple[tuple
 
 
 def remove(engine: Engine, removals: Sequence[Removal]) -> tuple[Removed, ...]:
-    """Take them, one after the other; one that the engine holds on to does not keep the others from going.
+    """Take them; one that the engine holds on to does not keep the others from going.
 
-    Nothing is forced: an image that a container uses by now, or that another one is made from, stays.
+    Nothing is forced: an image that a container uses by now, or that another one is made from, stays. What stands in
+    another's way goes first, in whatever order they are given.
     """
-    return tuple(Removed(each, _removed(engine, each)) for each in removals)
+    errors: list[ConsoleError | None] = [None] * len(removals)
+    waiting = list(range(len(removals)))
+    while waiting:
+        for position in waiting:
+            errors[position] = _removed(engine, removals[position])
+        held = [position for position in waiting if isinstance(errors[position], Conflict)]
+        if len(held) == len(waiting):
+            break
+        waiting = held
+    return tuple(Removed(each, error) for each, error in zip(removals, errors, strict=True))
 
 
 def _removed(engine: Engine, each: Removal) -> ConsoleError | None:
-    try:
-        for name in each.names or (each.image.id,):
+    # A name by digest may be left when the others are gone, and holds the image.
+    for name in (*each.names, *([each.image.id] if each.whole else [])):
+        try:
             engine.remove_image(name)
-        if each.whole and each.names:
-            # A name by digest may be left, which holds the image.
-            engine.remove_image(each.image.id)
-    except NotFound:
-        return None
-    except ConsoleError as error:
-        return error
+        except NotFound:
+            continue
+        except ConsoleError as error:
+            return error
     return None
 
 

@@ -134,6 +134,11 @@ class Pinner:
         same = image is not None and digest_in(image, reference) == manifest.digest
         return Resolved(self._pin(reference, manifest.digest, image if same else None, manifest))
 
+    def hold(self, pin: Pin) -> None:
+        """Let the engine keep a pinned image that is here."""
+        if self._engine is not None and self.here(pin):
+            hold(self._engine, pin)
+
     def _local(self, reference: Reference) -> Image | None:
         return None if self._engine is None else local_image(self._engine, str(reference))
 
@@ -205,6 +210,26 @@ class Pinner:
             return PinCheck(pin, PinState.SAME, "the name leads to it", here=here)
         where = "the name is gone" if image is None else "the name leads to another image now"
         return PinCheck(pin, PinState.MOVED, where, now=image.id if image else None, here=here)
+
+
+def hold(engine: Engine, pin: Pin) -> None:
+    """Let the engine keep a pinned image that is here, also when its tag leads to another one later.
+
+    Containerd's image store drops an image with its last name, so the pinned one gets a name by its digest, for which
+    its registry is asked; where that fails, a launch fetches it again. The other store keeps such names by itself.
+
+    Raises:
+        EngineUnavailable: The engine does not answer any more.
+    """
+    if pin.digest is None or engine.info().image_store != "containerd":
+        return
+    try:
+        for _ in engine.pull(pin.image):
+            pass
+    except EngineUnavailable:
+        raise
+    except ConsoleError:
+        return
 
 
 def pin_of_pulled(pulled: Pulled) -> Pin:

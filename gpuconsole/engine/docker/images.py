@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from gpuconsole.core.errors import EngineRefused, NotFound
+from gpuconsole.core.errors import Conflict, EngineRefused, NotFound
 from gpuconsole.engine.docker.answers import Answer, labels, line, lines, moment, pairs, part, whole, words
 from gpuconsole.engine.docker.connection import Connection
 from gpuconsole.engine.model import Image
@@ -12,6 +12,21 @@ from gpuconsole.engine.model import Image
 _NONE = "<none>"
 _REMOVE_TIMEOUT_S = 300.0
 """Many gigabytes in many small files take a disk its time."""
+_HOLDERS = (
+    (
+        "dependent child images",
+        "Another image here is made from it.",
+        "Remove that one first; 'gpuconsole images' lists them.",
+    ),
+    (
+        "multiple repositories",
+        "It has several names by now.",
+        "Remove them by name; 'gpuconsole images --all' lists them.",
+    ),
+    ("is using", "A container is made from it.", "Remove that one first; 'gpuconsole ps' lists them."),
+    ("being used", "A container is made from it.", "Remove that one first; 'gpuconsole ps' lists them."),
+)
+"""Engines' words for why an image cannot go, and ours."""
 
 
 def list_images(connection: Connection, *, nameless: bool = False) -> tuple[Image, ...]:
@@ -66,10 +81,13 @@ def remove_image(connection: Connection, reference: str) -> None:
         NotFound: There is none.
         Conflict: A container uses it, an image is made from it, or it has several names.
     """
-    connection.tell(
-        lambda client: client.remove_image(reference, force=False),
-        timeout_s=_REMOVE_TIMEOUT_S,
-    )
+    try:
+        connection.tell(lambda client: client.remove_image(reference, force=False), timeout_s=_REMOVE_TIMEOUT_S)
+    except Conflict as error:
+        for words, message, hint in _HOLDERS:
+            if words in f"{error.message} {error.detail}":
+                raise Conflict(message, hint=hint, detail=error.detail) from error
+        raise
 
 
 def _inspection(connection: Connection, reference: str) -> Answer:
