@@ -39,15 +39,14 @@ class Alarm:
         self._withdrawn = 0
         self._caution = 1.0
 
-    def decide(self, trends: Mapping[str, Trend], room: float, sampling_s: float, *, computes: bool = True) -> Outlook:
+    def decide(self, trends: Mapping[str, Trend], room: float, sampling_s: float, *, caution: float = 1.0) -> Outlook:
         """The outlook now.
 
         Args:
             trends: Who grows, and how.
             room: Bytes left for all growth together.
             sampling_s: Seconds to the next sample, most likely: an alarm that would be due then is raised now.
-            computes: Whether anything computes there. Where nothing does, growth is a cache or a loading more often
-                than a leak, and must come nearer to full to be a risk.
+            caution: A risk must be nearer by this factor, where growth is something harmless more often than a leak.
         """
         if not trends:
             self._withdraw()
@@ -55,7 +54,7 @@ class Alarm:
         rates = {name: trend.rate_bytes_s for name, trend in trends.items()}
         whole = sum(rates.values()) or 1.0
         culprits = [name for name in sorted(rates, key=lambda name: -rates[name]) if rates[name] >= _CULPRIT * whole]
-        self._caution = 1.0 if computes else self._settings.idle_caution
+        self._caution = caution
         seen = sum(rates[name] * trend.seen_s for name, trend in trends.items()) / whole
         eta = full_in(list(trends.values()), room)
         straight = full_in(list(trends.values()), room, straight=True)

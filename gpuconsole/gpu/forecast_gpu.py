@@ -75,7 +75,8 @@ class GpuWatch:
         trends = {name: trend for name, each in self._holders.items() if (trend := each.reader.trend(t))}
         room = free - sum(each.curve.unused() for each in self._holders.values())
         sampling_s = 0.0 if last_t is None else t - last_t
-        ahead = self._alarm.decide(trends, room, sampling_s, computes=not self._is_idle())
+        caution = self._settings.idle_caution if self._is_idle() else 1.0
+        ahead = self._alarm.decide(trends, room, sampling_s, caution=caution)
         said = [*gone, *self._processes(t, gpu, trends, ahead, room), self._whole(t, gpu, trends, ahead, room)]
         self._culprits, self._last_free = ahead.culprits, free
         return said

@@ -108,7 +108,7 @@ class Settings:
     """Of the growth: more than this in one step is a jump, no trend."""
     watch: float = 2.0
     """Of the growth time seen: full within it is worth watching."""
-    risk: float = 0.69
+    risk: float = 0.72
     """Of the growth time seen: full within it is a risk, for steady growth."""
     risk_speeding: float = 0.54
     """The same where only the speeding-up makes it so near."""
@@ -121,7 +121,9 @@ class Settings:
     looks: float = 4.0
     """Samples that growth must have lasted to be a risk."""
     idle_caution: float = 0.8
-    """Where nothing computes, a risk must be nearer by this factor."""
+    """On a GPU that computes nothing a risk must be nearer by this factor: it is a cache more often than a leak."""
+    pool_caution: float = 0.9
+    """The same for RAM and shm."""
     clear: float = 1.0
     """Of the growth time seen: a risk ends when full is farther than this."""
     critical: float = 0.2

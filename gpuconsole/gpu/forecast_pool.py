@@ -54,7 +54,9 @@ class PoolWatch:
         self._curve.feed(t, used)
         trend = self._reader.trend(t)
         room = limit - used - (self._curve.unused() if self._curve.cyclic else 0.0)
-        ahead = self._alarm.decide({"": trend} if trend else {}, room, self._curve.sampling_s)
+        ahead = self._alarm.decide(
+            {"": trend} if trend else {}, room, self._curve.sampling_s, caution=self._settings.pool_caution
+        )
         who = f"{pool.name} " if pool.name else ""
         if trend is not None and ahead.state is not None and ahead.eta_s is not None:
             why = outlook(who, trend, ahead.state, ahead.eta_s, room, pool.subject)

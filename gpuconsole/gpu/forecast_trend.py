@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from statistics import median
+from statistics import correlation, median
 
 from gpuconsole.gpu.forecast_curve import Curve
 from gpuconsole.gpu.forecast_loading import Point
@@ -23,9 +23,11 @@ with few steps, and more where samples are far between, since a step is seen up 
 _BENDS = [value / 4 for value in range(-20, 21) if value]
 _ON_LINE = 0.05
 """The same for three peaks."""
+_ALONG = 0.93
+"""Correlation of peaks with their number from which on they run along a rising line."""
 _TAIL = 0.6
 """Of what loading died away by: growth that follows without a rest must be more."""
-_REST = 0.75
+_REST = 0.4
 """Of the growth time: a rest before growth counts so much at most."""
 _WALL = 0.95
 """Of the capacity: above it an allocator that frees and takes again goes on growing, though its mark cannot rise."""
@@ -105,10 +107,18 @@ def _of_peaks(curve: Curve, points: Sequence[Point], now: float, settings: Setti
 
 
 def _peaks_grow(peaks: Sequence[Point], settings: Settings) -> bool:
-    """Whether peaks rise by more than chance: nearly every later one is higher, or few lie on one line."""
-    if len(peaks) > settings.steps:
-        return concordance([each.level for each in peaks]) >= settings.concordant
-    return peaks[0].level < peaks[1].level < peaks[2].level and _off_line(peaks) <= _ON_LINE
+    """Whether peaks rise by more than chance: few of them on one line, or nearly every later one the higher."""
+    levels = [peak.level for peak in peaks]
+    if len(peaks) == settings.steps:
+        return levels == sorted(levels) and levels[0] < levels[-1] and _off_line(peaks) <= _ON_LINE
+    return concordance(levels) >= settings.concordant or (len(peaks) > settings.steps + 1 and _runs_along(levels))
+
+
+def _runs_along(levels: Sequence[float]) -> bool:
+    """Whether the levels keep to a rising line, if not one by one."""
+    rounds = range(len(levels))
+    spread = max(levels) - min(levels)
+    return spread > 0 and correlation(rounds, levels) >= _ALONG and max(levels[-2:]) == max(levels)
 
 
 def _drift(between: Sequence[float]) -> float:
@@ -162,9 +172,16 @@ def _stretch(points: Sequence[Point], sampling_s: float, settings: Settings) -> 
         slower = _pace(later) < 0.67 * _pace(whole[: knot + 1])
         if not slower or later[-1].level - later[0].level >= 0.3 * (whole[-1].level - whole[0].level):
             return later, 0.0, later[0].t if slower else whole[0].t
-    if bend > 0 and sum(point.steps for point in whole[1:]) <= settings.steps:
-        return whole, 0.0, whole[0].t  # so few steps may grow by chance
+    coarse = _is_coarse(whole, sampling_s)
+    few = sum(point.steps for point in whole[1:]) <= settings.steps + 2 * coarse
+    if bend > 0 and (few or (coarse and bend < 1.0)):
+        return whole, 0.0, whole[0].t  # so few steps, or so little, may be chance
     return whole, bend * (1 - (bent / straight) ** 2), whole[0].t
+
+
+def _is_coarse(points: Sequence[Point], sampling_s: float) -> bool:
+    """Whether nearly every sample shows a step: then a step is some of the real ones, now more and now fewer."""
+    return median(_gaps(points)) < 1.5 * sampling_s
 
 
 def _best_bend(points: Sequence[Point]) -> tuple[float, float]:

@@ -7,22 +7,22 @@ import sys
 from pathlib import Path
 
 from tests.forecast.table import report
-from tests.forecast.truth import FOLDER, recordings
+from tests.forecast.truth import FOLDER, HALVES, recordings
 
 
 def main() -> int:
-    """Print the report of the chosen half, or of both, one after the other."""
+    """Print the report of the chosen half, or of all, one after the other."""
     parser = argparse.ArgumentParser(prog="python -m tests.forecast", description=(__doc__ or "").strip())
-    parser.add_argument("--half", choices=("tune", "judge", "both"), default="both")
+    parser.add_argument("--half", choices=(*HALVES, "all"), default="all")
     parser.add_argument("--folder", type=Path, default=FOLDER)
     parser.add_argument("--runs", action="store_true", help="also a line for each recording")
     chosen = parser.parse_args()
     runs = recordings(chosen.folder)
     missed = 0
-    for half in ("tune", "judge") if chosen.half == "both" else (chosen.half,):
+    for half in HALVES if chosen.half == "all" else (chosen.half,):
         text, gates = report([run for run in runs if run.half == half], half, each=chosen.runs)
         print(text)
-        missed += sum(not gate.met for gate in gates) if half == "judge" or chosen.half == "tune" else 0
+        missed += sum(not gate.met for gate in gates) if half in ("judge", chosen.half) else 0
     return 1 if missed else 0
 
 

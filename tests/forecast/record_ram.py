@@ -95,8 +95,8 @@ class Run:
 
     @property
     def half(self) -> str:
-        """By the seed, as for the GPU runs."""
-        return "tune" if self.seed % 2 else "judge"
+        """By the seed, as for the GPU runs; those of the second round, from 15 on, all judge."""
+        return "tune" if self.seed % 2 and self.seed < 15 else "judge"
 
 
 def _leak(**more: Any) -> dict[str, Any]:
@@ -127,8 +127,19 @@ RUNS = [
     Run("ram-pages", 12, "well", 1000, 64, _leak(name="pages", step=60, every=0.5, s=20)),
     Run("ram-steady", 13, "well", 1200, 64, _leak(keep=False, s=16)),
     Run("ram-steady", 14, "well", 1000, 64, _leak(keep=False, base=450, s=16)),
+    Run("ram-leak", 15, "oom", 1400, 64, _leak(base=350, step=6, every=0.25, rest=3)),
+    Run("ram-leak", 16, "oom", 1800, 64, _leak(base=200, step=18, every=0.6, workers=2)),
+    Run("ram-leak", 17, "oom", 1200, 64, _leak(base=300, step=20, every=0.9, workers=1, rest=6)),
+    Run("shm-fills", 18, "oom", 2000, 300, _leak(name="shm", step=5, every=0.5, base=250)),
+    Run("shm-fills", 19, "oom", 2000, 640, _leak(name="shm", step=25, every=1.0, base=250, rest=6)),
+    Run("ram-leak-stops", 20, "well", 1500, 64, _leak(base=250, step=10, every=0.4, stop_after=20, s=20)),
+    Run("ram-leak-stops", 21, "well", 1300, 64, _leak(base=300, step=15, every=0.6, stop_after=9, s=20)),
+    Run("shm-steady", 22, "well", 2000, 400, _leak(name="shm", step=15, every=0.4, keep=False, hold=8, s=18)),
+    Run("ram-cycles", 23, "well", 1600, 64, _leak(name="cache", step=30, every=0.12, pieces=18, s=20)),
+    Run("ram-pages", 24, "well", 800, 64, _leak(name="pages", step=50, every=0.5, s=18)),
+    Run("ram-steady", 25, "well", 900, 64, _leak(keep=False, base=350, s=16)),
 ]
-"""Odd seeds tune, even ones judge."""
+"""Odd seeds tune, even ones judge; see ``half``."""
 
 
 def docker(*arguments: str) -> str:
@@ -202,10 +213,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("-o", dest="folder", type=Path, required=True)
     parser.add_argument("--only", default="", help="kinds that begin so")
+    parser.add_argument("--from", dest="first", type=int, default=1, help="the first seed")
     chosen = parser.parse_args()
     chosen.folder.mkdir(parents=True, exist_ok=True)
     for run in RUNS:
-        if run.kind.startswith(chosen.only):
+        if run.kind.startswith(chosen.only) and run.seed >= chosen.first:
             print(record(run, chosen.folder / f"ram-{run.seed:03d}.jsonl.gz"), flush=True)
     return 0
 

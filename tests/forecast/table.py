@@ -82,8 +82,8 @@ def _is_growth(each: Verdict) -> bool:
 
 
 def _counts(each: Verdict) -> bool:
-    """Growth of three steps and more, as seen at this sampling; what was warned of all the same counts too."""
-    return _is_growth(each) and (each.hit is not None or each.recording.shows_growth(each.sampling_s))
+    """Growth of three steps and more, as seen at this sampling."""
+    return _is_growth(each) and each.recording.shows_growth(each.sampling_s)
 
 
 def _named(before: str, names: Sequence[str]) -> str:

@@ -12,7 +12,7 @@ from gpuconsole.gpu.forecast import changes
 from gpuconsole.host.recorded import memory_samples
 from tests.forecast.judge import Verdict, verdict
 from tests.forecast.table import report
-from tests.forecast.truth import CALM, FOLDER, GROWTH, UNFORESEEN, Recording, recordings
+from tests.forecast.truth import CALM, FOLDER, GROWTH, HALVES, UNFORESEEN, Recording, recordings
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
 
@@ -24,7 +24,7 @@ def runs() -> list[Recording]:
 
 def test_every_recording_is_of_a_known_class_and_half(runs: list[Recording]) -> None:
     others = {"leak-stops", "stairs-stops", "slowing-leak", "fragments", "ram-leak-stops"}
-    assert {run.half for run in runs} == {"tune", "judge"}
+    assert {run.half for run in runs} == set(HALVES)
     assert {run.kind for run in runs} <= GROWTH | CALM | UNFORESEEN | others
     assert not GROWTH & CALM
     for run in runs:
@@ -40,7 +40,7 @@ def test_the_targets_are_met_on_the_half_it_was_tuned_on(runs: list[Recording]) 
     assert not [f"{gate.what}: {gate.found}" for gate in gates if not gate.met]
 
 
-@pytest.mark.parametrize("half", ["tune", "judge"])
+@pytest.mark.parametrize("half", HALVES)
 def test_the_published_table_is_what_comes_out(runs: list[Recording], half: str) -> None:
     text, _ = report([run for run in runs if run.half == half], half)
     assert text in RESULTS.read_text(encoding="utf-8"), "run: python -m tests.forecast"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -14,11 +14,14 @@ from gpuconsole.gpu.forecast_model import MemorySample
 from gpuconsole.host.recorded import memory_samples
 from gpuconsole.host.recording import read_recording
 
+HALVES = ("tune", "first", "judge")
 FOLDER = Path(__file__).parent / "recordings"
 OOM_EVENTS = {"cuda_oom": "gpu", "oom_kill": "container", "bus_error": "shm"}
 """Event → the memory that was full."""
 STEP = 0.001
 """Of the capacity: as for the forecaster."""
+NEARLY = 0.02
+"""A peak seen so much too low is seen."""
 
 GROWTH = {
     "leak-oom", "stairs-oom", "sequence-grows", "two-leaks", "tenant-leak", "changing-leak", "growing-leak",
@@ -42,7 +45,7 @@ class Recording:
     name: str
     kind: str
     half: str
-    """``tune`` or ``judge``."""
+    """``tune``, ``judge``, or ``first``: judged once, and looked at since."""
     interval_s: float
     samples: tuple[MemorySample, ...]
     loaded_t: float | None
@@ -83,21 +86,30 @@ class Recording:
         return rises
 
     def shows_growth(self, sampling_s: float) -> bool:
-        """Whether somebody who looks so seldom sees three steps and more of the growth that ends out of memory."""
-        if self.oom_t is None or self.loaded_t is None or self.full is None:
+        """Whether somebody who looks so seldom sees the growth that ends out of memory, three steps of it and more.
+
+        The highest level seen is, nearly always, at least what it really was two samples ago; peaks that come and go
+        between samples are not seen.
+        """
+        if self.oom_t is None or self.loaded_t is None:
             return False
-        high, steps = 0.0, 0
-        for sample in self.every(sampling_s):
-            levels = [gpu.used_bytes or 0 for gpu in sample.gpus] if self.full == "gpu" else []
-            levels += [pool.used_bytes or 0 for pool in sample.pools if pool.subject == self.full]
-            size = [gpu.total_bytes or 1 for gpu in sample.gpus] if self.full == "gpu" else []
-            size += [pool.limit_bytes or 1 for pool in sample.pools if pool.subject == self.full]
-            if not levels or sample.t >= self.oom_t:
-                continue
-            if levels[0] > high + STEP * size[0]:
-                steps += sample.t > self.loaded_t + sampling_s and high > 0
-                high = levels[0]
-        return steps >= 3
+        whole = self._marks(self.samples)
+        seen = self._marks(self.every(sampling_s))
+        known = [
+            high >= _at(whole, t - 2 * sampling_s) * (1 - NEARLY) for t, high in seen if self.loaded_t < t < self.oom_t
+        ]
+        steps = len({high for t, high in seen if self.loaded_t + sampling_s < t < self.oom_t})
+        return steps > 3 and sum(known) >= 0.8 * len(known)
+
+    def _marks(self, samples: Sequence[MemorySample]) -> list[tuple[float, float]]:
+        """The highest use so far of the memory that was full, at each sample."""
+        marks, high = [], 0.0
+        for sample in samples:
+            levels = [gpu.used_bytes for gpu in sample.gpus] if self.full == "gpu" else []
+            levels += [pool.used_bytes for pool in sample.pools if pool.subject == self.full]
+            high = max([high, *(level for level in levels if level is not None)])
+            marks.append((sample.t, high))
+        return marks
 
     def growing(self, memory: tuple[str, str], t: float, sampling_s: float) -> bool:
         """Whether real growth was under way at ``t``, or ended no longer ago than three of its step intervals."""
@@ -109,6 +121,10 @@ class Recording:
         return t - recent[-1] <= 3 * usual + sampling_s
 
 
+def _at(marks: Sequence[tuple[float, float]], t: float) -> float:
+    return next((high for at, high in reversed(marks) if at <= t), 0.0)
+
+
 def recordings(folder: Path = FOLDER) -> list[Recording]:
     """All of them, in the order of their names."""
     index = tomllib.loads((folder / "index.toml").read_text()) if (folder / "index.toml").exists() else {}
@@ -118,7 +134,7 @@ def recordings(folder: Path = FOLDER) -> list[Recording]:
 def _read(path: Path, known: dict[str, Any]) -> Recording:
     lines = [line for _, line in read_recording(path)]
     events = [line for line in lines if line["type"] == "event"]
-    plan = known | next((event for event in events if event["event"] == "plan"), {})
+    plan = next((event for event in events if event["event"] == "plan"), {}) | known
     oom = next((event for event in events if event["event"] in OOM_EVENTS), None)
     return Recording(
         name=path.name.split(".")[0],
