@@ -23,7 +23,10 @@ _dry = click.option("-n", "--dry-run", is_flag=True, help="Only list what would 
 _json = click.option("--json", "as_json", is_flag=True, help="A JSON document.")
 
 
-@click.group(epilog="See 'gpuconsole images' for what is here.")
+@click.group(
+    epilog="\b\nExamples:\n  gpuconsole image rm team/train:1\n  gpuconsole image prune --all --dry-run\n"
+    "\b\n'gpuconsole images' lists what is here."
+)
 def image() -> None:
     """Take images away. Never one that a lock file pins or a container was made from."""
 

@@ -11,11 +11,12 @@ from gpuconsole.engine.model import Container
 from gpuconsole.engine.protocol import Engine, InteractiveProcess
 from gpuconsole.launch.request import name_for
 from gpuconsole.launch.spec import LaunchSpec
+from gpuconsole.services.bringing import ensure_image
 from gpuconsole.services.cancelling import Cancellation, Cancelled
 from gpuconsole.services.following import Ending, exit_code_from_events, first_second, follow, now
 from gpuconsole.services.obstacles import refuse_taken_name, refuse_taken_ports
 from gpuconsole.services.planning import LaunchPlan, chosen_freely, plan_launch, renamed, with_image
-from gpuconsole.services.pulling import PullState, ensure_image
+from gpuconsole.services.pulling import PullState
 from gpuconsole.services.session import Session
 from gpuconsole.services.undoing import Made
 from gpuconsole.services.unstarted import refuse_unstarted
@@ -100,7 +101,7 @@ def launch(
     refuse_taken_name(engine, spec.name)
     refuse_taken_ports(engine, plan)
     image, pulled = ensure_image(
-        engine,
+        session,
         plan.image.fetch,
         policy=spec.pull,
         cancel=cancel,

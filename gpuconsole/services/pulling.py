@@ -6,12 +6,10 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from gpuconsole.core.errors import NotFound
 from gpuconsole.core.text import duration, gib, size
-from gpuconsole.engine.model import Image, PullProgress
+from gpuconsole.engine.model import PullProgress
 from gpuconsole.engine.protocol import Engine
-from gpuconsole.images.reference import is_image_id, parse
-from gpuconsole.launch.spec import PullPolicy
+from gpuconsole.images.reference import parse
 from gpuconsole.services.cancelling import Cancellation, Cancelled
 from gpuconsole.services.pace import Pace, left_s
 
@@ -131,39 +129,6 @@ class PullMeter:
         )
 
 
-def ensure_image(
-    engine: Engine,
-    reference: str,
-    *,
-    policy: PullPolicy = PullPolicy.MISSING,
-    cancel: Cancellation,
-    on_pull: Callable[[PullState], None],
-) -> tuple[Image, bool]:
-    """The local image of ``reference``, pulled when the policy says so; and whether it was pulled.
-
-    Raises:
-        NotFound: It is not here and may not be pulled, or the registry does not have it.
-        Cancelled: The stop was asked for; layers that were not complete are gone.
-        EngineRefused: The registry or the engine failed.
-    """
-    if policy is not PullPolicy.ALWAYS:
-        image = _local(engine, reference)
-        if image is not None:
-            return image, False
-    if policy is PullPolicy.NEVER:
-        raise NotFound(
-            f"The image {reference} is not here, and --pull never forbids to fetch it.",
-            hint="Leave --pull never out, or name one of 'gpuconsole images'.",
-        )
-    if is_image_id(reference):
-        raise NotFound(
-            f"There is no local image with the id {reference}, and an id cannot be pulled.",
-            hint="Name one of 'gpuconsole images', or a reference with a tag or digest.",
-        )
-    pull(engine, reference, cancel=cancel, on_pull=on_pull)
-    return engine.image(reference), True
-
-
 def pull(
     engine: Engine,
     reference: str,
@@ -196,14 +161,7 @@ def pull(
             on_pull(meter.add(step))
     if cancel.requested:
         raise Cancelled(
-            f"Interrupted while pulling {reference}: nothing was launched.",
+            f"Interrupted while pulling {reference}.",
             hint="Layers that were complete are kept; pull again to go on from them.",
         )
     return meter.state
-
-
-def _local(engine: Engine, reference: str) -> Image | None:
-    try:
-        return engine.image(reference)
-    except NotFound:
-        return None

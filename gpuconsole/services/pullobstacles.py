@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import queue
+import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,11 +19,12 @@ from gpuconsole.images.findings import Trouble
 from gpuconsole.images.neartags import nearest_tags
 from gpuconsole.images.reference import Reference
 from gpuconsole.images.registry import Login, Manifest, Registries, RegistryError
+from gpuconsole.services.cancelling import Cancellation
 from gpuconsole.services.fitting import ARCHITECTURES
-from gpuconsole.services.gather import gather
 
 _ANSWER_S = 8.0
 """A registry that says nothing for so long holds up no pull."""
+_LOOK_S = 0.1
 UNPACKED = 2.0
 """Unpacked layers of PyTorch images take about twice the bytes that travel; both lie on the disk during a pull."""
 _CONTAINERD = "/var/lib/containerd"
@@ -45,17 +49,29 @@ def _forgiving(login: Login) -> Login:
     return ask
 
 
-def ask_in_time(question: Callable[[], _T]) -> _T | None:
-    """A registry's answer; None when there is none to go by, or not in time."""
+def ask_in_time(question: Callable[[], _T], cancel: Cancellation | None = None) -> _T | None:
+    """A registry's answer; None when there is none to go by, or not in time, or the stop is asked for meanwhile."""
+    answers: queue.SimpleQueue[_T | BaseException] = queue.SimpleQueue()
 
-    def ask() -> _T | None:
+    def ask() -> None:
         try:
-            return question()
-        except RegistryError:
-            return None
+            answers.put(question())
+        except BaseException as error:  # noqa: BLE001  # raised again by who waits, unless it means "no answer"
+            answers.put(error)
 
-    answer = gather([ask], workers=1, deadline_s=_ANSWER_S)[0]
-    return None if isinstance(answer, ConsoleError) else answer
+    threading.Thread(target=ask, name="registry-question", daemon=True).start()
+    until = time.monotonic() + _ANSWER_S
+    while time.monotonic() < until and not (cancel is not None and cancel.requested):
+        try:
+            answer = answers.get(timeout=_LOOK_S)
+        except queue.Empty:
+            continue
+        if isinstance(answer, BaseException):
+            if isinstance(answer, (RegistryError, ConsoleError)):
+                return None
+            raise answer
+        return answer
+    return None
 
 
 def platform_of(info: EngineInfo) -> str | None:
@@ -124,7 +140,7 @@ def refuse_full_disk(what: str, space: Room) -> None:
     raise Conflict(
         f"{what} is {size(space.download_bytes)} to download and needs about {size(space.needed_bytes)} with what it "
         f"unpacks to, and the engine's disk ({plain_line(space.folder)}) has {size(space.free_bytes)} free.",
-        hint="Make room with 'gpuconsole image prune', or pass --force if most of its layers are here already.",
+        hint="Make room with 'gpuconsole image prune'; if most of its layers are here: gpuconsole pull --force",
     )
 
 

@@ -105,11 +105,11 @@ class Puller:
             ConsoleError: The registry or the engine failed, with the remedy for this image.
         """
         name = str(reference)
-        on_state(PullState(name))
         before = local_image(self._engine, name)
         if before is not None and reference.digest is not None:
             return Pulled(name, before, reference.digest, Outcome.SAME)  # a digest means the same image for ever
-        manifest = ask_in_time(lambda: self._ask.describe(reference))
+        on_state(PullState(name))
+        manifest = ask_in_time(lambda: self._ask.describe(reference), cancel)
         if cancel.requested:
             raise self._interrupted(name)
         download = None if manifest is None else self._weighed(reference, manifest, before)
@@ -119,6 +119,8 @@ class Puller:
         except Cancelled as error:
             raise self._interrupted(name) from error
         except ConsoleError as error:
+            if cancel.requested:
+                raise self._interrupted(name) from error
             better = explained(error, reference, self._info, self._ask)
             if better is error:
                 raise
