@@ -172,17 +172,16 @@ def explained(error: ConsoleError, reference: Reference, info: EngineInfo, ask: 
 def _unknown(reference: Reference, ask: Registries) -> tuple[str, str] | None:
     from gpuconsole.services.catalog import load_catalog
 
-    registry, repository = reference.registry, reference.repository
     if reference.digest is not None:
         return (
-            f"{registry} has no image {reference.digest} in {repository}.",
+            f"There is no image {reference}: its registry has nothing of that digest.",
             "Its publisher deleted it, or it never was there; 'gpuconsole pin --check' looks at all pins.",
         )
     why = load_catalog([]).phantoms.get(str(reference))
     tags = ask_in_time(lambda: _tags(reference, ask))
     if tags == ():
-        return f"{registry} has no image {repository}.", "Look at the name's spelling."
-    message = f"{registry} has no tag {reference.tag} of {repository}{f': {why}' if why else ''}."
+        return f"There is no image {reference}: its registry has nothing of that name.", "Look at the name's spelling."
+    message = f"There is no image {reference}: its registry has no such tag{f' ({why})' if why else ''}."
     wanted = reference.tag or "latest"
     if tags is None:
         known = [each.parsed.tag or "" for each in load_catalog([]).images if each.parsed.name == reference.name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from tests.cli.engines import run_to_end, start
 from tests.cli.projects import Project, in_registry, moved
 from tests.rig.engines import Engine
 from tests.rig.registry import Registry
+from tests.rig.terminal import Terminal
 
 pytestmark = pytest.mark.engine
 
@@ -74,6 +76,16 @@ def test_nothing_goes_unasked(modern: Project) -> None:
         assert done.code == 0, done.talk
         assert "Nothing was removed" in done.talk
     assert modern.has(name)
+
+
+@pytest.mark.parametrize(("answer", "code"), [("n", 7), ("y", 0)])
+def test_the_answer_counts(modern: Project, open_terminal: Callable[..., Terminal], answer: str, code: int) -> None:
+    name = extra(modern, "org/answered:1")
+    terminal = open_terminal(modern.engine, "image", "rm", name)
+    terminal.wait_for(f"Remove {name}, ")
+    terminal.send(f"{answer}\n")
+    assert terminal.wait() == code
+    assert modern.has(name) is (code != 0)
 
 
 @pytest.mark.parametrize("running", [True, False])

@@ -158,15 +158,24 @@ def test_a_tag_that_is_not_there_names_the_nearest(engine_modern: Engine, regist
         in_registry(engine_modern, registry, f"org/tags:{tag}")
     done = project.run("pull", f"{registry.address}/org/tags:2.9-cuda12.8-cudnn9-runtime")
     assert done.code == 5
-    assert "has no tag 2.9-cuda12.8-cudnn9-runtime of org/tags" in done.talk
+    assert "org/tags:2.9-cuda12.8-cudnn9-runtime: its registry has no such tag" in done.talk
     assert "2.9.0-cuda12.8-cudnn9-runtime" in done.talk
     assert "nightly" not in done.talk
     done = project.run("pull", f"{registry.address}/org/never-seen:1")
     assert done.code == 5
-    assert "has no image org/never-seen" in done.talk
+    assert "org/never-seen:1: its registry has nothing of that name" in done.talk
     done = project.run("pull", f"{registry.address}/org/tags@sha256:{'0' * 64}")
     assert done.code == 5
-    assert f"has no image sha256:{'0' * 64}" in done.talk
+    assert f"org/tags@sha256:{'0' * 64}: its registry has nothing of that digest" in done.talk
+
+
+def test_a_launch_explains_its_pull_as_pull_does(engine_modern: Engine, registry: Registry, tmp_path: Path) -> None:
+    project = Project(engine_modern, tmp_path)
+    in_registry(engine_modern, registry, "org/launched:2.9.0-runtime")
+    done = project.run("launch", f"{registry.address}/org/launched:2.9-runtime", "--gpus", "none")
+    assert done.code == 5, done.talk
+    assert "The nearest it has: 2.9.0-runtime" in done.talk
+    assert engine_modern.docker("ps", "--all", "--quiet").stdout == ""
 
 
 def test_a_login_is_asked_for_by_the_registrys_name(

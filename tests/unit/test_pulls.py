@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pytest
 
@@ -24,6 +25,7 @@ from gpuconsole.images.findings import Trouble
 from gpuconsole.images.neartags import nearest_tags
 from gpuconsole.images.reference import Reference, parse
 from gpuconsole.images.registry import Manifest, Registries, RegistryError
+from gpuconsole.services.completing import pinned_names, reference_names
 from gpuconsole.services.pace import Pace, left_s
 from gpuconsole.services.pulling import PullMeter, PullState
 from gpuconsole.services.pullobstacles import Room, explained, refuse_full_disk, refuse_other_platform, room
@@ -174,6 +176,17 @@ def test_without_a_near_tag_the_newest_are_named() -> None:
     assert nearest_tags("zzz", ["2.9.0", "2.10.0", "1.13.1"], at_most=2) == ("2.10.0", "2.9.0")
 
 
+def test_names_are_completed_from_catalog_and_pins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "gpuconsole.lock").write_text(f'[image."nvcr.io/team/own:1"]\ndigest = "sha256:{"a" * 64}"\n')
+    nobody = "unix:///nowhere/docker.sock"
+    assert "nvcr.io/nvidia/pytorch:25.10-py3" in reference_names(nobody, "nvcr.io/")
+    assert "nvcr.io/team/own:1" in pinned_names(nobody, "nvcr.io/team")
+    assert reference_names(nobody, "no-such") == []
+    (tmp_path / "gpuconsole.lock").write_text("x = ")
+    assert pinned_names(nobody, "nvcr.io/team") == []
+
+
 # --- failures ---
 
 
@@ -211,7 +224,7 @@ def test_a_tag_that_is_not_there() -> None:
     offline = told(unknown, typo)
     assert "in the catalog" in offline.hint
     assert TORCH.partition(":")[2] in offline.hint
-    assert "no image pytorch/pytorch" in told(unknown, typo, Asked(tags=Trouble.GONE)).message
+    assert "nothing of that name" in told(unknown, typo, Asked(tags=Trouble.GONE)).message
     assert "sha256:" in told(unknown, f"pytorch/pytorch@sha256:{'0' * 64}").message
     assert "2.8 has no CUDA 12.4 build" in told(unknown, "pytorch/pytorch:2.8.0-cuda12.4-cudnn9-devel").message
 
