@@ -217,6 +217,21 @@ def test_too_small(snap_compare: Compare, still: Make) -> None:
     assert same(snap_compare, still(), main, (20, 5))
 
 
+@pytest.mark.parametrize("name", ["container", "gpu", "logs", "launch", "question"])
+async def test_a_window_made_tiny_and_large_again_is_borne(still: Make, name: str) -> None:
+    app = still()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await SCREENS[name](pilot)
+        before = shown(app).splitlines()[:-1]
+        await pilot.resize_terminal(20, 5)
+        await until(pilot, lambda: app.size == (20, 5))
+        await settled(pilot)
+        assert all(len(line) <= 20 for line in shown(app).splitlines())
+        await pilot.resize_terminal(80, 24)
+        # A question covers the keys of the screen below it, which are those of another focus meanwhile.
+        await until(pilot, lambda: shown(app).splitlines()[:-1] == before, what="as it was before")
+
+
 def test_many_gpus(snap_compare: Compare, still: Make) -> None:
     async def look(pilot: Pilot[Any]) -> None:
         await feed(pilot, gpus=16)
