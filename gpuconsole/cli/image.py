@@ -32,8 +32,9 @@ def image() -> None:
 
 
 @image.command(
+    short_help="Remove images by name or id.",
     epilog="\b\nExamples:\n  gpuconsole image rm pytorch/pytorch:2.8.0-cuda12.6-cudnn9-runtime\n"
-    "  gpuconsole image rm -y team/train:1 team/train:2"
+    "  gpuconsole image rm -y team/train:1 team/train:2",
 )
 @click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=complete_image)
 @_yes
@@ -67,8 +68,9 @@ def rm(settings: Settings, names: tuple[str, ...], yes: bool, dry_run: bool, as_
 
 
 @image.command(
+    short_help="Remove images that nothing needs.",
     epilog="\b\nExamples:\n  gpuconsole image prune\n  gpuconsole image prune --all --dry-run\n"
-    "  gpuconsole image prune --all --yes"
+    "  gpuconsole image prune --all --yes",
 )
 @click.option("-a", "--all", "everything", is_flag=True, help="Also images with a tag that no container needs.")
 @_yes

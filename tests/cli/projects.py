@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,10 +29,12 @@ class Project:
     def lock(self) -> Path:
         return self.folder / "gpuconsole.lock"
 
-    def run(self, *arguments: str, folder: Path | None = None, **more: str) -> Done:
+    def run(
+        self, *arguments: str, folder: Path | None = None, env: Mapping[str, str] | None = None, **more: str
+    ) -> Done:
         done = subprocess.run(
             [*US, *arguments],
-            env=environment(self.engine) | more,
+            env={**environment(self.engine), **(env or {}), **more},
             cwd=folder or self.folder,
             capture_output=True,
             stdin=subprocess.DEVNULL,
@@ -102,10 +104,6 @@ def moved(engine: Engine, registry: Registry, target: str) -> str:
 def in_registry(engine: Engine, registry: Registry, name: str, *, image: str = "small") -> str:
     """One of the rig's images under ``name`` in the registry; the engine has it under its own name only."""
     return registry.push(engine, engine.load(image), name=name)
-
-
-def clean(folder: Path) -> None:
-    (folder / "gpuconsole.lock").unlink(missing_ok=True)
 
 
 def docker_config(folder: Path, **content: object) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,9 @@ import pytest
 
 from tests.cli.projects import Project, docker_config, in_registry, moved
 from tests.rig.engines import Engine
+from tests.rig.nvml.presets import h200
+from tests.rig.nvml.simulated import NvmlBox
+from tests.rig.nvml.state import NvmlState
 from tests.rig.registry import Registry
 
 pytestmark = pytest.mark.engine
@@ -221,6 +225,17 @@ def test_latest_is_warned_of_with_a_tag_that_runs_here(modern: Project, registry
     assert modern.run("pin", target).code == 0
     assert "latest means" not in modern.run("launch", target, "--gpus", "none", "--dry-run").talk
     assert "latest means" not in modern.run("launch", modern.engine.load("small"), "--gpus", "none", "--dry-run").talk
+
+
+def test_latest_of_a_known_image_names_the_newest_that_runs_here(modern: Project, nvml_box: NvmlBox) -> None:
+    nvml_box.write(NvmlState(gpus=(h200(0),)))
+    done = modern.run("launch", "pytorch/pytorch", "--gpus", "none", "--dry-run", env=nvml_box.env())
+    assert done.code == 0, done.talk
+    match = re.search(r"newest of the catalog that runs here is (pytorch/pytorch:\S+-runtime)\.", done.talk)
+    assert match, done.talk
+    catalog = modern.run("catalog", "--all", "--json", env=nvml_box.env()).document["images"]
+    runs = [one["reference"] for one in catalog if one["verdict"] in ("runs", "runs_with")]
+    assert match[1] in runs
 
 
 def test_pins_are_listed_and_taken_away(modern: Project, registry: Registry) -> None:
