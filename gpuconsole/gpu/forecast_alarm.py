@@ -11,6 +11,8 @@ from gpuconsole.gpu.state import MemoryState
 
 _CULPRIT = 0.2
 """Share of the growth from which on a holder is named for it."""
+_MOST_WARY = 2
+"""Alarms withdrawn that count: it never goes deaf."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,11 @@ class Alarm:
         surer = min(max(min(speeding) - settings.steps - 1, 0), 2) / 2  # with each step it is less of a chance
         return eta <= (settings.risk_speeding + surer * settings.risk_speeding_surely) * wary
 
+    def forget(self) -> None:
+        """Begin anew: whoever was to blame has gone, and says nothing of who comes next."""
+        self.standing, self._withdrawn = None, 0
+
     def _withdraw(self) -> None:
         if self.standing is not None:
-            self._withdrawn += 1
+            self._withdrawn = min(self._withdrawn + 1, _MOST_WARY)
         self.standing = None

@@ -44,6 +44,8 @@ class GpuWatch:
         self._alarm = Alarm(settings)
         self._busy: deque[float] = deque(maxlen=settings.idle_samples)
         self._culprits: tuple[str, ...] = ()
+        self._grown: set[str] = set()
+        """Who grew so that an alarm rose."""
         self._last_free: float = 0.0
         self._missing = 0
         self._told = False
@@ -77,6 +79,8 @@ class GpuWatch:
         sampling_s = 0.0 if last_t is None else t - last_t
         caution = self._settings.idle_caution if self._is_idle() else 1.0
         ahead = self._alarm.decide(trends, room, sampling_s, caution=caution)
+        if self._alarm.standing is not None:
+            self._grown.update(ahead.culprits)
         said = [*gone, *self._processes(t, gpu, trends, ahead, room), self._whole(t, gpu, trends, ahead, room)]
         self._culprits, self._last_free = ahead.culprits, free
         return said
@@ -87,6 +91,9 @@ class GpuWatch:
         gone = [self._ended(name) for name in self._holders if name not in held]
         for name in [name for name in self._holders if name not in held]:
             del self._holders[name]
+            self._grown.discard(name)
+            if not self._grown:
+                self._alarm.forget()
         for name, (pid, value) in held.items():
             holder = self._holders.get(name)
             if holder is None:

@@ -284,3 +284,27 @@ def test_an_alarm_that_was_withdrawn_makes_the_next_one_wait() -> None:
         stood = stands
     assert len(leads) == 2
     assert leads[1] < leads[0]
+
+
+def test_what_one_process_did_is_not_held_against_the_next() -> None:
+    """A GPU serves for years: alarms withdrawn, and runs that failed, leave it no deafer."""
+    samples: list[MemorySample] = []
+    leads: list[float] = []
+    for pid in range(10, 18):
+        begin = samples[-1].t + 1 if samples else 0.0
+        until = 119.0 if pid % 2 else 1e9
+        leak = Sketch(4).load(70).rest(4).leak(1.0, 0.5, until=until).rest(6)
+        for each in leak.samples():
+            gpu = each.gpus[0]
+            held = tuple(ProcessMemory(pid, process.memory_bytes) for process in gpu.processes or ())
+            now = GpuMemory(0, gpu.total_bytes, gpu.used_bytes, gpu.free_bytes, 95.0, held)
+            samples.append(MemorySample(begin + each.t, (now,)))
+        samples.append(MemorySample(samples[-1].t + 0.25, (GpuMemory(0, TOTAL, 0, TOTAL, 0.0, ()),)))
+    stood = False
+    for statement in of(Subject.GPU, said(samples)):
+        if statement.state in ALARMS and not stood:
+            assert statement.eta_s is not None
+            leads.append(statement.eta_s)
+        stood = statement.state in ALARMS
+    assert len(leads) == 8
+    assert max(leads) < 1.2 * min(leads)
