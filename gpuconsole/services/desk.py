@@ -12,7 +12,6 @@ from gpuconsole.core.users import caller_name
 from gpuconsole.services.checkqueue import CheckQueue
 from gpuconsole.services.feed import Feed, Listener
 from gpuconsole.services.killing import end_process
-from gpuconsole.services.ownership import someone_elses
 from gpuconsole.services.runs import Run, Runs
 
 if TYPE_CHECKING:
@@ -84,6 +83,11 @@ class Desk:
             self._feed = Feed(self.session, interval_s=interval_s)
             self._feed.start()
         return self._feed
+
+    def drawn(self) -> None:
+        """The first look at the GPUs is on the screen."""
+        if self._feed is not None:
+            self._feed.drawn()
 
     def close(self) -> None:
         """Let go of everything; checks and launches under way are cancelled, containers go on."""
@@ -190,6 +194,8 @@ class Desk:
 
     def owner(self, container: Container) -> str | None:
         """The user it belongs to, when that is not who runs the console."""
+        from gpuconsole.services.ownership import someone_elses
+
         return someone_elses(container, local=self.session.endpoint.local)
 
     def end_process(self, holder: Holder) -> str:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from gpuconsole.core.errors import ConsoleError
-from gpuconsole.host.usage import UsageReader, pids_of
 from gpuconsole.services.overview import Overview
 from gpuconsole.services.sampler import Sampler
 
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from gpuconsole.engine.model import Container, EngineEvent, EngineInfo, Image, Usage
     from gpuconsole.engine.protocol import Engine
     from gpuconsole.host.model import HostView
+    from gpuconsole.host.usage import UsageReader
     from gpuconsole.services.containers import ContainerView
     from gpuconsole.services.images import ImageView
     from gpuconsole.services.session import Session
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 
 
 _GPUS_FIRST_S = 0.3
-"""The engine waits so long for the first look at the GPUs, which is there sooner unless the driver starts up."""
-_DRAWING_S = 0.1
+"""The engine waits so long for the first picture with the GPUs, which is there sooner unless the driver starts up."""
 _UIDS_LAST_S = 10.0
 _NOT_YET = "the GPUs are still being looked at"
 
@@ -98,9 +97,9 @@ class Feed:
     def __init__(self, session: Session, *, interval_s: float) -> None:
         self._session = session
         self._listener: Listener | None = None
-        self._looked_once = threading.Event()
+        self._drawn = threading.Event()
         self._overview = Overview(session)
-        self._usage = UsageReader()
+        self._usage: UsageReader | None = None
         self._uids = Uids()
         self._lock = threading.Lock()
         self._containers: tuple[Container, ...] = ()
@@ -127,6 +126,10 @@ class Feed:
         if host is not None:
             listener.host_looked(host)
         threading.Thread(target=self._watch, name="engine-opener", daemon=True).start()
+
+    def drawn(self) -> None:
+        """The first look at the GPUs was drawn."""
+        self._drawn.set()
 
     def close(self) -> None:
         """End it; what hangs is left behind, and harms nothing."""
@@ -162,13 +165,21 @@ class Feed:
 
     def _look(self) -> HostView:
         with self._lock:
-            names = {one.id: one.name for one in self._containers}
-            pids = pids_of((one.id, one.pid) for one in self._containers if one.id in self._wanted and one.running)
-        view = self._overview.look(names=names)
-        usages = self._usage.read(pids) if self._local else {}
+            containers = self._containers
+        view = self._overview.look(names={one.id: one.name for one in containers})
+        usages = self._read_usages(containers) if containers and self._local else {}
         with self._lock:
             self._usages = {key: usage for key, usage in self._usages.items() if key in self._wanted} | usages
         return view
+
+    def _read_usages(self, containers: tuple[Container, ...]) -> dict[str, Usage]:
+        from gpuconsole.host.usage import UsageReader, pids_of
+
+        if self._usage is None:
+            self._usage = UsageReader()
+        return self._usage.read(
+            pids_of((one.id, one.pid) for one in containers if one.id in self._wanted and one.running)
+        )
 
     def _looked(self, view: HostView) -> None:
         with self._lock:
@@ -179,7 +190,6 @@ class Feed:
             listener.host_looked(view)
             if joined is not None:
                 listener.containers_listed(joined)
-        self._looked_once.set()
 
     def _failed(self, error: ConsoleError) -> None:
         """What was seen last, with what is wrong now."""
@@ -196,8 +206,7 @@ class Feed:
 
     def _watch(self) -> None:
         # Importing what talks to the engine would keep the first look at the GPUs from being drawn.
-        self._looked_once.wait(_GPUS_FIRST_S)
-        self._closed.wait(_DRAWING_S)
+        self._drawn.wait(_GPUS_FIRST_S)
         from gpuconsole.services.watcher import ContainerWatcher
 
         if self._closed.is_set():

@@ -7,18 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from gpuconsole.gpu.model import GpuStatus
 from gpuconsole.host.model import GpuView, Holder, HostView
 from gpuconsole.host.state import MemoryState, memory_state
-from gpuconsole.services.containers import ContainerView
-from gpuconsole.services.endings import describe_ending
+from gpuconsole.services.kinds import is_container
 from gpuconsole.services.runs import Run
+
+if TYPE_CHECKING:
+    from gpuconsole.services.containers import ContainerView
+
+    Thing = ContainerView | Holder | Run | GpuView
 
 FREE_LOOKS = 2
 """Looks in a row at which a GPU is free before it counts: between two jobs of a script it is free for a moment."""
-
-Thing = ContainerView | Holder | Run | GpuView
 
 
 def process_key(holder: Holder) -> str:
@@ -33,7 +36,7 @@ def gpu_key(view: GpuView) -> str:
 
 def key_of(thing: object) -> str:
     """Names a thing that can be marked, whatever it is; empty for one that cannot."""
-    if isinstance(thing, ContainerView):
+    if is_container(thing):
         return f"container {thing.container.id}"
     if isinstance(thing, Holder):
         return f"process {process_key(thing)}"
@@ -115,7 +118,7 @@ class Ringing:
 
 def _mark(thing: Thing) -> tuple[_Mark, str, str]:
     """The mark; why there is nothing to wait for, else empty; what is waited for."""
-    if isinstance(thing, ContainerView):
+    if is_container(thing):
         container = thing.container
         over = "" if container.running else f"{container.name} does not run."
         return _Mark(container.name, started_at=container.started_at), over, "ends"
@@ -140,6 +143,8 @@ def _is_free(view: GpuView) -> bool:
 def _container_end(mark: _Mark, view: ContainerView | None) -> str:
     if view is None:
         return f"{mark.name} has ended, and was removed."
+    from gpuconsole.services.endings import describe_ending
+
     container = view.container
     if not container.running:
         how = describe_ending(container)

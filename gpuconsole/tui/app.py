@@ -171,6 +171,8 @@ class ConsoleApp(App[None]):
 
     @on(messages.HostLooked)
     def _see_host(self, message: messages.HostLooked) -> None:
+        if self.host_view is None:
+            self.call_after_refresh(self.desk.drawn)
         self.history.add(message.view)
         self.host_view = message.view
         self._ring(self.ringing.host_looked(message.view))

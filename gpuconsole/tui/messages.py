@@ -5,15 +5,18 @@ Each carries the whole news; of several that wait, only the newest of a kind is 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from textual.message import Message
 
-from gpuconsole.core.errors import ConsoleError
-from gpuconsole.engine.model import EngineInfo
-from gpuconsole.host.model import HostView
-from gpuconsole.services.containers import ContainerView
-from gpuconsole.services.feed import EngineLink
-from gpuconsole.services.images import ImageView
-from gpuconsole.services.runs import Run
+if TYPE_CHECKING:
+    from gpuconsole.core.errors import ConsoleError
+    from gpuconsole.engine.model import EngineInfo
+    from gpuconsole.host.model import HostView
+    from gpuconsole.services.containers import ContainerView
+    from gpuconsole.services.feed import EngineLink
+    from gpuconsole.services.images import ImageView
+    from gpuconsole.services.runs import Run
 
 
 class _Newest(Message):

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gpuconsole.core.text import amount
-from gpuconsole.engine.model import ContainerState
-from gpuconsole.services.containers import ContainerView
-from gpuconsole.services.endings import out_of_memory, state_words
 from gpuconsole.services.runs import Run, RunState
 from gpuconsole.tui.present.cell import EMPTY, Cell, Column, Row, Tone
 from gpuconsole.tui.theme import Glyphs
+
+if TYPE_CHECKING:
+    from gpuconsole.services.containers import ContainerView
 
 COLUMNS = (
     Column("name", "NAME", 12, grow=3),
@@ -24,12 +24,7 @@ COLUMNS = (
     Column("check", "CHECK", 8, rank=5),
     Column("user", "USER", 7, rank=1),
 )
-_STATE_TONES: dict[ContainerState, Tone] = {
-    ContainerState.RUNNING: "ok",
-    ContainerState.PAUSED: "watch",
-    ContainerState.RESTARTING: "watch",
-    ContainerState.DEAD: "critical",
-}
+_STATE_TONES: dict[str, Tone] = {"running": "ok", "paused": "watch", "restarting": "watch", "dead": "critical"}
 _GONE = -1.0
 
 
@@ -73,9 +68,11 @@ def _cpu(view: ContainerView) -> Cell:
 
 
 def _state(view: ContainerView, now: float) -> Cell:
+    from gpuconsole.services.endings import out_of_memory, state_words
+
     container = view.container
-    tone: Tone = _STATE_TONES.get(container.state, "dim")
-    if container.state is ContainerState.EXITED and container.exit_code not in (0, None):
+    tone: Tone = _STATE_TONES.get(container.state.value, "dim")
+    if container.state == "exited" and container.exit_code not in (0, None):
         tone = "critical" if out_of_memory(container) else "risk"
     if container.health == "unhealthy":
         return Cell(f"{state_words(container, now=now)} unhealthy", "risk")

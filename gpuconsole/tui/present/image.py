@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gpuconsole.core.text import duration, size
-from gpuconsole.images.facts import Fact
-from gpuconsole.services.images import ImageView
 from gpuconsole.services.runs import Run
 from gpuconsole.tui.present.cell import EMPTY, Cell, Column, Row
 from gpuconsole.tui.present.container import check_cell
 from gpuconsole.tui.theme import Glyphs
+
+if TYPE_CHECKING:
+    from gpuconsole.images.facts import Fact
+    from gpuconsole.services.images import ImageView
 
 COLUMNS = (
     Column("name", "IMAGE", 20, grow=4),

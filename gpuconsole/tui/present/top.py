@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from gpuconsole.core.text import shorten
-from gpuconsole.engine.model import EngineInfo
 from gpuconsole.host.model import HostView
 from gpuconsole.tui.present.cell import Cell
+
+if TYPE_CHECKING:
+    from gpuconsole.engine.model import EngineInfo
 
 STALE_AFTER = 3.0
 """So many missed looks make the GPUs' figures stale."""

@@ -13,17 +13,16 @@ from textual import work
 from textual.screen import Screen
 
 from gpuconsole.core.errors import ConsoleError
-from gpuconsole.engine.model import Container
 from gpuconsole.host.model import Holder
 from gpuconsole.services import ringing, tmux
-from gpuconsole.services.containers import ContainerView
-from gpuconsole.services.images import ImageView
+from gpuconsole.services.kinds import is_container, is_image
 from gpuconsole.services.runs import Run
 from gpuconsole.tui import actions
 from gpuconsole.tui.failures import tell_failure
 from gpuconsole.tui.messages import ActionBroke, ActionDone, ActionFailed
 
 if TYPE_CHECKING:
+    from gpuconsole.engine.model import Container
     from gpuconsole.tui.app import ConsoleApp
     from gpuconsole.tui.screens.listing import Listing
     from gpuconsole.tui.screens.subjects import Thing
@@ -57,11 +56,11 @@ class Doing(Screen[None]):
     def ringable(self) -> ringing.Thing | None:
         """What can be waited for here."""
         thing = self.thing
-        if isinstance(thing, ContainerView):
+        if is_container(thing):
             return thing if thing.container.running or ringing.key_of(thing) in self.app.marks else None
         if isinstance(thing, Run):
             return None if thing.ended else thing
-        return None if isinstance(thing, ImageView) else thing
+        return None if is_image(thing) else thing
 
     @property
     def is_seen(self) -> bool:
@@ -74,9 +73,9 @@ class Doing(Screen[None]):
             return False
         thing = self.thing
         if action in _FOR_CONTAINERS:
-            return isinstance(thing, ContainerView) and self._fits(action, thing.container)
+            return is_container(thing) and self._fits(action, thing.container)
         if action == "check":
-            return isinstance(thing, ImageView) or (isinstance(thing, ContainerView) and thing.container.running)
+            return is_image(thing) or (is_container(thing) and thing.container.running)
         if action == "kill":
             return isinstance(thing, Holder)
         if action == "open":
@@ -132,7 +131,7 @@ class Doing(Screen[None]):
 
     def _container(self) -> Container | None:
         thing = self.thing
-        return thing.container if isinstance(thing, ContainerView) else None
+        return thing.container if is_container(thing) else None
 
     def action_start(self) -> None:
         """Start it."""
@@ -181,9 +180,9 @@ class Doing(Screen[None]):
     def action_check(self) -> None:
         """Check it; the run is shown under Runs."""
         thing = self.thing
-        if isinstance(thing, ContainerView):
+        if is_container(thing):
             self.app.desk.check_container(thing.container)
-        elif isinstance(thing, ImageView):
+        elif is_image(thing):
             self.app.desk.check_image(thing.image.name, thing.image.id)
         else:
             return
@@ -218,7 +217,7 @@ class Doing(Screen[None]):
         from gpuconsole.tui.screens.launch import LaunchScreen
 
         thing = self.thing
-        image = thing.image.name if isinstance(thing, ImageView) else None
+        image = thing.image.name if is_image(thing) else None
         self.app.push_screen(LaunchScreen(image))
 
     def action_copy(self) -> None:
