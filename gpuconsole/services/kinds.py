@@ -26,6 +26,6 @@ def is_image(thing: object) -> TypeIs[ImageView]:
 
 
 def _is(thing: object, module: str, name: str) -> bool:
-    # Where its module was never imported, there can be none of it.
-    loaded = sys.modules.get(module)
-    return loaded is not None and isinstance(thing, getattr(loaded, name))
+    # Where its module was never imported, there can be none of it; another thread may be importing it just now.
+    kind = getattr(sys.modules.get(module), name, None)
+    return kind is not None and isinstance(thing, kind)

@@ -93,7 +93,16 @@ CALM = {"alternate_on": "0", "mouse_any_flag": "0", "keypad_cursor_flag": "0", "
 """The modes of a terminal that nobody has."""
 
 
-def seat(tmux: Tmux, host: str, nvml: NvmlBox, home: Path, *, columns: int = 80, rows: int = 24, **more: str) -> Seat:
+def seat(
+    tmux: Tmux,
+    host: str,
+    nvml: NvmlBox,
+    home: Path,
+    *,
+    columns: int = 80,
+    rows: int = 24,
+    more: Mapping[str, str] | None = None,
+) -> Seat:
     """A person's terminal on the engine at ``host`` and the GPUs of ``nvml``."""
     inherited = {name: value for name, value in os.environ.items() if name.startswith(("XDG_", "DOCKER_CONFIG"))}
     env: Mapping[str, str] = {
@@ -102,7 +111,7 @@ def seat(tmux: Tmux, host: str, nvml: NvmlBox, home: Path, *, columns: int = 80,
         "DOCKER_HOST": host,
         "PS1": "$ ",
         "PYTHONPATH": str(Path(__file__).parents[2]),
-        **more,
+        **(more or {}),
     }
     pane = tmux.session("sh", columns=columns, rows=rows, env=env, folder=home)
     pane.wait_for("$", patience_s=PATIENCE_S)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -60,3 +61,34 @@ def test_only_so_many_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         runs.end(runs.begin(RunKind.CHECK, f"c{number}", "id"), RunState.OK, "fit")
     runs.close()
     assert [run.subject for run in Runs(path=tmp_path / "r.db").all()] == ["c5", "c4", "c3"]
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+def test_the_last_verdict_is_that_of_the_check_that_began_last_whatever_ended_last(
+    tmp_path: Path, order: tuple[int, ...]
+) -> None:
+    runs = Runs(path=tmp_path / "r.db")
+    begun = []
+    for number in range(3):
+        begun.append(runs.begin(RunKind.CHECK, "train", "id", f"check {number}"))
+        time.sleep(0.002)  # they begin one after another by the clock
+    for number in order:
+        runs.end(begun[number], RunState.OK, f"verdict {number}")
+    found = runs.last("id", RunKind.CHECK)
+    assert found is not None
+    assert found.headline == "verdict 2"
+    runs.close()
+    again = Runs(path=tmp_path / "r.db").last("id", RunKind.CHECK)
+    assert again is not None
+    assert again.headline == "verdict 2"
+
+
+def test_a_launch_is_remembered_by_the_container_it_made(tmp_path: Path) -> None:
+    runs = Runs(path=tmp_path / "r.db")
+    run = runs.begin(RunKind.LAUNCH, "pytorch:2", "")
+    runs.end(run, RunState.OK, "pytorch-a1b2 runs", subject="pytorch-a1b2", subject_id="id-1")
+    assert runs.all()[0].subject == "pytorch-a1b2"
+    runs.close()
+    found = Runs(path=tmp_path / "r.db").last("id-1", RunKind.LAUNCH)
+    assert found is not None
+    assert found.id == run

@@ -6,6 +6,8 @@ import queue
 import threading
 import time
 
+import pytest
+
 from gpuconsole.core.errors import ConsoleError, EngineUnavailable
 from gpuconsole.services.sampler import Sampler
 
@@ -98,3 +100,31 @@ def test_stop_does_not_wait_for_a_reading_that_hangs() -> None:
     release.set()
     time.sleep(0.05)
     assert seen == []
+
+
+@pytest.mark.parametrize("where", ["take", "tell"])
+def test_a_fault_of_our_own_is_told_and_ends_nothing(where: str) -> None:
+    told: queue.Queue[ConsoleError] = queue.Queue()
+    seen: queue.Queue[int] = queue.Queue()
+    faults = iter([True, True])
+
+    def take() -> int:
+        if where == "take" and next(faults, False):
+            raise ZeroDivisionError("a \x1b[2Jfault")
+        return 1
+
+    def tell(reading: int) -> None:
+        if where == "tell" and next(faults, False):
+            raise ZeroDivisionError("a \x1b[2Jfault")
+        seen.put(reading)
+
+    sampler = Sampler("test", take, interval_s=0.01, on_result=tell, on_failure=told.put)
+    sampler.start()
+    try:
+        error = told.get(timeout=30)
+        assert "ZeroDivisionError: a fault" in error.message
+        assert error.hint
+        assert seen.get(timeout=30) == 1, "it is tried again"
+        assert told.empty(), "told once"
+    finally:
+        sampler.stop()
