@@ -17,6 +17,8 @@ Thing = TypeVar("Thing")
 _BREAKS = re.compile(r"[\n\t]")
 _TOO_LARGE = 1e300
 """No number of ours comes near; infinite ones are above it."""
+_TOO_LARGE_WHOLE = 2**63
+"""Whole numbers of ours are counts and bytes, and what draws them divides them."""
 
 
 def revive(kind: type[Thing], data: object) -> Thing:
@@ -109,7 +111,7 @@ def _scalar(kind: Any, data: object, where: str) -> Any:
         return _line(data)
     if kind is float and isinstance(data, int | float) and not isinstance(data, bool) and abs(data) < _TOO_LARGE:
         return float(data)
-    if kind is int and isinstance(data, int) and not isinstance(data, bool):
+    if kind is int and isinstance(data, int) and not isinstance(data, bool) and abs(data) < _TOO_LARGE_WHOLE:
         return data
     if kind is bool and isinstance(data, bool):
         return data

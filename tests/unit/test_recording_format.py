@@ -96,6 +96,28 @@ def test_what_does_not_fit_is_told_by_its_place(wrong: object) -> None:
         revive(Gpu, wrong)
 
 
+@pytest.mark.parametrize("number", [2**63, -(2**63), 10**400, float("inf"), float("nan"), 1e300])
+@pytest.mark.parametrize("kind", [int, float])
+def test_a_number_beyond_everything_that_is_counted_is_malformed(kind: Any, number: float) -> None:
+    if abs(number) == 2**63 and kind is float:
+        assert revive(float, number) == number
+        return
+    with pytest.raises(ValueError, match="is not a"):
+        revive(kind, number)
+
+
+@pytest.mark.parametrize("number", [2**63, 10**400])
+@pytest.mark.parametrize("name", [each.name for each in fields(Gpu) if get_type_hints(Gpu)[each.name] == int | None])
+def test_a_recording_with_such_a_number_is_a_bad_file(tmp_path: Path, name: str, number: int) -> None:
+    with pytest.raises(ValueError, match=f"^Gpu.{name} is not a whole number"):
+        revive(Gpu, {"index": 0, "uuid": None, "name": "H200", name: number})
+    host = jsonable(HostView(GpuSnapshot(1.0)))
+    host["snapshot"]["gpus"] = [{"index": 0, "uuid": None, "name": "H200", name: number}]
+    path = written(tmp_path / "a.jsonl", HEADER, {"type": "host", "t": 0.0, "view": host})
+    with pytest.raises(BadFile):
+        load(path)
+
+
 def test_text_in_a_recording_is_made_harmless() -> None:
     gpu = revive(Gpu, {"index": 0, "uuid": None, "name": "H\x1b[31m200\x1b]0;title\x07", "problem": "a‮b"})
     assert (gpu.name, gpu.problem) == ("H200", "ab")
