@@ -143,7 +143,8 @@ class Recorder:
         lines = self._followers[container_id].take().lines
         if count == 0:
             lines = lines[-_PAST_LINES:]
-        for line in lines[: _LINES_AT_MOST - count]:
+        lines = lines[: max(0, _LINES_AT_MOST - count)]
+        for line in lines:
             self._news(
                 "log",
                 {"id": container_id, "channel": line.channel, "stamp": line.stamp, "text": line.text},
