@@ -62,8 +62,10 @@ def waiting_container(
     try:
         yield container
     finally:
-        _remove(session.engine, container)
-        tether.close()
+        try:
+            _remove(session.engine, container)
+        finally:
+            tether.close()  # should the engine not remove it, it ends now and is removed later
 
 
 def _started(

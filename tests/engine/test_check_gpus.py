@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from gpuconsole.core.errors import NotFound
+from gpuconsole.core.errors import EngineRefused, NotFound
 from gpuconsole.launch.spec import GpuWish, GpuWishKind, LaunchSpec
 from gpuconsole.probes.records import AskedGpus, CheckReport, Progress, Record
 from gpuconsole.services.askedgpus import asked_of
@@ -235,6 +236,21 @@ def test_a_failure_while_telling_removes_the_container_too(cdi: Checked) -> None
     with pytest.raises(BrokenPipeError):
         check_image(cdi.session, image(cdi, "pytorch"), broken, on_step=lambda _: None)
     assert not containers(cdi)
+
+
+def test_a_container_that_the_engine_does_not_remove_ends_all_the_same(
+    cdi: Checked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(engine: object, container: object) -> None:
+        raise EngineRefused("It is left behind.")
+
+    monkeypatch.setattr("gpuconsole.services.checkhost._remove", refused)
+    with pytest.raises(EngineRefused, match="left behind"):
+        check_image(cdi.session, image(cdi, "pytorch"), lambda _: None, on_step=lambda _: None)
+    end = time.monotonic() + 60
+    while containers(cdi):
+        assert time.monotonic() < end, "its container is still there"
+        time.sleep(0.1)
 
 
 def test_an_image_without_python(cdi: Checked) -> None:
