@@ -12,17 +12,27 @@ from gpuconsole.core.errors import ConsoleError, TimedOut
 
 Answer = TypeVar("Answer")
 
+_ENGINE_LATE = TimedOut("The engine did not answer in time.", hint="Try again; the engine may be busy.")
+
 
 def gather(
-    questions: Sequence[Callable[[], Answer]], *, workers: int, deadline_s: float
+    questions: Sequence[Callable[[], Answer]],
+    *,
+    workers: int,
+    deadline_s: float,
+    late: ConsoleError = _ENGINE_LATE,
 ) -> tuple[Answer | ConsoleError, ...]:
-    """The answers in the order of ``questions``; in the place of one that failed or came too late its error.
+    """The answers in the order of ``questions``; in the place of one that failed its error.
 
     The threads are daemons: a question that never returns holds up neither this call nor the end of the program.
+
+    Args:
+        questions: What is asked.
+        workers: How many are asked at once.
+        deadline_s: For all of them.
+        late: What stands in the place of one that was not answered by then; it names who was asked.
     """
-    answers: list[Answer | ConsoleError] = [
-        TimedOut("The engine did not answer in time.", hint="Try again; the engine may be busy.") for _ in questions
-    ]
+    answers: list[Answer | ConsoleError] = [late for _ in questions]
     waiting: queue.SimpleQueue[int] = queue.SimpleQueue()
     for position in range(len(questions)):
         waiting.put(position)

@@ -8,7 +8,7 @@ from datetime import date
 from enum import StrEnum
 from functools import partial
 
-from gpuconsole.core.errors import ConsoleError, EngineRefused, EngineUnavailable, NotFound, Refused
+from gpuconsole.core.errors import ConsoleError, EngineRefused, EngineUnavailable, NotFound, Refused, TimedOut
 from gpuconsole.engine.model import Image
 from gpuconsole.engine.protocol import Engine
 from gpuconsole.images.findings import Trouble
@@ -24,6 +24,7 @@ from gpuconsole.services.session import Session
 _WORKERS = 4
 """Questions at once: a registry is not to be pressed."""
 _DEADLINE_S = 120.0
+_LATE = TimedOut("Its registry was not heard: it did not answer in time.", hint="Try again later.")
 
 
 class PinState(StrEnum):
@@ -170,7 +171,7 @@ class Pinner:
     def check(self, pins: Sequence[Pin]) -> tuple[PinCheck, ...]:
         """Ask for each pin whether its tag has moved or its image is gone; in their order."""
         questions: list[Callable[[], PinCheck]] = [partial(self._check, pin) for pin in pins]
-        answers = gather(questions, workers=_WORKERS, deadline_s=_DEADLINE_S)
+        answers = gather(questions, workers=_WORKERS, deadline_s=_DEADLINE_S, late=_LATE)
         return tuple(
             PinCheck(pin, PinState.UNKNOWN, answer.message.rstrip(".")) if isinstance(answer, ConsoleError) else answer
             for pin, answer in zip(pins, answers, strict=True)
@@ -197,6 +198,8 @@ class Pinner:
         except RegistryError as error:
             if error.trouble is Trouble.GONE:
                 return PinCheck(pin, PinState.GONE, f"{where}, and its registry has it no more", now=now, here=here)
+            still = f"whether its registry still has the pinned one is not known: {error.text}"
+            return PinCheck(pin, PinState.UNKNOWN, f"{where}; {still}", now=now, here=here)
         return PinCheck(pin, PinState.MOVED, where, now=now, here=here)
 
     def _check_id(self, pin: Pin, here: bool | None) -> PinCheck:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from gpuconsole.core.errors import ConsoleError
+from gpuconsole.core.errors import ConsoleError, TimedOut
 from gpuconsole.images.findings import Finding, Trouble
 from gpuconsole.images.reference import parse
 from gpuconsole.images.registry import Login, Registries, RegistryError
@@ -16,6 +16,7 @@ from gpuconsole.services.gather import gather
 _WORKERS = 4
 """Questions at once: a registry is not to be pressed."""
 _DEADLINE_S = 900.0
+_LATE = TimedOut("It did not answer in time.", hint="Try again later.")
 _HOPELESS = (Trouble.UNREACHED, Trouble.LIMIT)
 """After one of these the same registry is not asked for the other images."""
 
@@ -31,9 +32,8 @@ def verify(
         on_finding: Told of each as it comes in, from threads of its own.
     """
     round_ = _Round(Registries(_forgiving(login)), on_finding)
-    answers = gather(
-        [partial(round_.ask, reference) for reference in references], workers=_WORKERS, deadline_s=_DEADLINE_S
-    )
+    questions = [partial(round_.ask, reference) for reference in references]
+    answers = gather(questions, workers=_WORKERS, deadline_s=_DEADLINE_S, late=_LATE)
     now = time.time()
     return tuple(
         Finding(reference, now, trouble=Trouble.UNREACHED, text="it did not answer in time")
