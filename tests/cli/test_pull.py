@@ -25,15 +25,18 @@ def project(engine: Engine, tmp_path: Path) -> Project:
     return Project(engine, tmp_path)
 
 
-@pytest.fixture(params=["engine_modern", "engine_containerd"])
+@pytest.fixture(params=["engine_old", "engine_modern", "engine_containerd"])
 def elsewhere(request: pytest.FixtureRequest, tmp_path: Path) -> Project:
     """A project on an engine that is not the one fresh images are made in."""
     return Project(request.getfixturevalue(request.param), tmp_path)
 
 
 @pytest.fixture
-def fresh(engine_old: Engine, registry: Registry) -> Iterator[str]:
-    with only_in_registry(engine_old, registry) as target:
+def fresh(request: pytest.FixtureRequest, registry: Registry) -> Iterator[str]:
+    """An image of which the engine under test has no layer."""
+    old = request.getfixturevalue("engine_old")
+    taken = "elsewhere" in request.fixturenames and request.getfixturevalue("elsewhere").engine is old
+    with only_in_registry(request.getfixturevalue("engine_modern") if taken else old, registry) as target:
         yield target
 
 
