@@ -42,20 +42,29 @@ class Lines(Widget):
             else:
                 self.refresh()
             return
-        for y, (old, new) in enumerate(zip(before, self._lines, strict=True)):
-            if old != new:
-                self._refresh_line(y, old, new)
+        changed = [
+            region
+            for y, (old, new) in enumerate(zip(before, self._lines, strict=True))
+            if old != new
+            for region in self._changed(y, old, new)
+        ]
+        if changed:
+            self.refresh(*changed)
 
-    def _refresh_line(self, y: int, old: Line, new: Line) -> None:
-        x = 0
+    def _changed(self, y: int, old: Line, new: Line) -> list[Region]:
+        """The parts of a line that are to be drawn anew; neighbours as one."""
         if len(old) != len(new) or any(cell_len(a.text) != cell_len(b.text) for a, b in zip(old, new, strict=True)):
-            self.refresh(Region(0, y, self.size.width, 1))
-            return
+            return [Region(0, y, self.size.width, 1)]
+        regions: list[Region] = []
+        x = 0
         for a, b in zip(old, new, strict=True):
             width = cell_len(b.text)
-            if a != b:
-                self.refresh(Region(x, y, width, 1))
+            if a != b and regions and regions[-1].right == x:
+                regions[-1] = regions[-1].grow((0, width, 0, 0))
+            elif a != b:
+                regions.append(Region(x, y, width, 1))
             x += width
+        return regions
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """As many rows as there are lines."""
