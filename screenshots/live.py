@@ -99,7 +99,7 @@ def walk(folder: Path, size: tuple[int, int], container: str, command: Sequence[
         terminal.keys("c", "4", "Enter")
         keep("check", r"state +\S? ?(?:ok|warn|failed|cancelled)", seconds=150)
         terminal.keys("Escape", "1", "Enter")
-        keep("container", r"restart|limits|environment|mounts")
+        keep("container", r"inside +torch")
         terminal.keys("Escape", "l")
         keep("logs", r"step +\d+")
         terminal.keys("Escape", "Escape")  # out of the output, and every row again

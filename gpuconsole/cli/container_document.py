@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from gpuconsole.images.facts import ImageFacts
 from gpuconsole.services.containers import ContainerView
 from gpuconsole.services.endings import describe_ending, state_words
+from gpuconsole.services.imagenames import written_name
 from gpuconsole.services.secrets import mask_arguments, mask_environment, mask_text, mask_value
 from gpuconsole.services.tunnels import Server, tunnel
 
@@ -32,7 +33,7 @@ def listed(view: ContainerView, *, now: float) -> dict[str, Any]:
     return {
         "id": container.id,
         "name": container.name,
-        "image": container.image,
+        "image": written_name(container),
         "image_id": container.image_id,
         "image_digest": view.image_digest,
         "state": container.state,

@@ -11,6 +11,7 @@ from gpuconsole.engine.model import Container, Port
 from gpuconsole.images.facts import Fact, ImageFacts
 from gpuconsole.services.containers import ContainerGpu, ContainerView, FoundBy
 from gpuconsole.services.endings import describe_ending, state_words
+from gpuconsole.services.imagenames import written_name
 from gpuconsole.services.secrets import mask_arguments, mask_environment, mask_value
 from gpuconsole.services.tunnels import Server, tunnel
 
@@ -33,7 +34,8 @@ def _sections(view: ContainerView, facts: ImageFacts | None, server: Server) -> 
     yield "id", [container.short_id]
     yield "ending", _some(describe_ending(container))
     yield "health", _some(container.health)
-    yield "image", [container.image, f"digest {view.image_digest}" if view.image_digest else f"id {container.image_id}"]
+    known_by = f"digest {view.image_digest}" if view.image_digest else f"id {container.image_id}"
+    yield "image", [written_name(container), known_by]
     yield "inside", _some(facts_line(facts))
     yield "command", _some(shlex.join(mask_arguments((*container.entrypoint, *container.command))))
     yield "GPUs", _gpus(view)

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from gpuconsole.core.errors import NotFound
-from gpuconsole.engine.model import Image
+from gpuconsole.engine.model import Container, Image
 from gpuconsole.engine.protocol import Engine
-from gpuconsole.images.reference import Reference, parse
+from gpuconsole.images.reference import Reference, is_image_id, parse
+from gpuconsole.launch.labels import IMAGE
+
+
+def written_name(container: Container) -> str:
+    """The reference a container was made from, as it was written also where the engine was told the image's id."""
+    if is_image_id(container.image):
+        return container.labels.get(IMAGE) or container.image
+    return container.image
 
 
 def local_image(engine: Engine, name: str) -> Image | None:

@@ -140,6 +140,14 @@ def test_a_busy_choice_is_noted() -> None:
     assert choose_gpus(parse_gpus("device=1"), box(gpu(0), gpu(1))).notes == ()
 
 
+@pytest.mark.parametrize("wish", ["auto", "1", "2", "all", "device=0"])
+def test_what_holds_a_gpu_is_said_once(wish: str) -> None:
+    choice = choose_gpus(parse_gpus(wish), box(*(gpu(index, used=60 * GIB, processes=BUSY) for index in (0, 1))))
+    said = " ".join((choice.reason, *choice.notes))
+    assert "GPU 0 (NVIDIA H200) is busy" in said
+    assert said.count("GPU 0 (NVIDIA H200): held by") + said.count("GPU 0 (NVIDIA H200) is busy: held by") == 1
+
+
 def test_devices_by_index_uuid_and_the_start_of_a_uuid() -> None:
     pair = (gpu(0), gpu(1))
     assert chosen("device=1,0", *pair) == ["1", "0"]

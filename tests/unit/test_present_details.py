@@ -109,6 +109,14 @@ def test_a_container_in_full() -> None:
     assert text.index("a=1") < text.index("b=2")
 
 
+def test_a_container_started_by_an_images_id_names_the_image_as_it_was_written() -> None:
+    by_id = container(image="sha256:" + "1" * 64, labels={"gpuconsole.image": "lab/pytorch:2"})
+    fields = containerdetails.fields(ContainerView(container=by_id), known())
+    assert f"image lab/pytorch:2 id sha256:{'1' * 20}" in " ".join(text_of(fields).split())[:2000]
+    without = ContainerView(container=container(image="sha256:" + "1" * 64))
+    assert "image sha256:" in " ".join(text_of(containerdetails.fields(without, known())).split())
+
+
 def test_a_container_of_which_nothing_is_known_says_why() -> None:
     view = ContainerView(container=container(), gpus=None, unknown={"gpus": "the engine is not on this machine"})
     assert "the engine is not on this machine" in text_of(containerdetails.fields(view, known()))

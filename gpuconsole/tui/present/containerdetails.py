@@ -13,6 +13,7 @@ from gpuconsole.host.model import GpuView, HostView
 from gpuconsole.images.facts import ImageFacts
 from gpuconsole.services.containers import ContainerGpu, ContainerView, FoundBy
 from gpuconsole.services.endings import describe_ending, state_words
+from gpuconsole.services.imagenames import written_name
 from gpuconsole.services.runs import Run
 from gpuconsole.services.secrets import mask_arguments
 from gpuconsole.services.tunnels import Server, tunnel
@@ -48,7 +49,7 @@ def fields(view: ContainerView, known: Known) -> tuple[Field, ...]:
         Field("GPUs", tuple(_gpus(view, known))),
         *_load(view),
         field("user", _user(view)),
-        field("image", container.image, Cell(_digest(view), "dim")),
+        field("image", written_name(container), Cell(_digest(view), "dim")),
         field("inside", facts_words(known.facts)),
         details.check_field(
             known.runs, container.id, now=known.now, glyphs=known.glyphs, keys=known.keys, action="container.check"
