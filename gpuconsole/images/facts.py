@@ -75,8 +75,8 @@ def _any(text: str) -> str | None:
 
 
 _Reader = Callable[[str], str | None]
-# For each fact, the places that tell it, the most trustworthy first. Our own labels are written by `gpuconsole build`
-# from what it asked the finished image; the environment comes from the image's makers; other labels are often
+# For each fact, the places that tell it, the most trustworthy first. Labels of our names stand only where somebody
+# meant to say what is inside; the environment comes from the image's makers; other labels are often
 # inherited from a base image.
 _PLACES: Mapping[str, tuple[tuple[Source, str, _Reader], ...]] = {
     "torch": (

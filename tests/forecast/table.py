@@ -91,7 +91,7 @@ def _named(before: str, names: Sequence[str]) -> str:
 
 
 def targets(found: dict[float, list[Verdict]]) -> list[Gate]:
-    """The issue's targets on these verdicts."""
+    """What a forecaster must reach, on these verdicts."""
     gates: list[Gate] = []
     leads: list[float] = []
     ratios: list[float] = []
