@@ -14,8 +14,12 @@ from gpuconsole.core.errors import BadFile
 from gpuconsole.core.paths import state_dir
 from gpuconsole.core.text import plain_line
 from gpuconsole.images.catalog import FINDINGS, Catalog, CatalogImage, Evidence
+from gpuconsole.images.reference import is_content_digest, is_platform, parse
 
 _SCHEMA = "gpuconsole.catalog-findings/1"
+_LATEST_S = 253402300800
+"""The year 10000: what lies behind it is no time that a calendar has."""
+_TOO_LARGE = 2**63
 
 
 class Trouble(StrEnum):
@@ -66,22 +70,36 @@ def load_findings(path: Path | None = None) -> dict[str, Finding]:
         document = json.loads(path.read_bytes())
         if document["schema"] != _SCHEMA:
             return {}
-        return {row["reference"]: _finding(row) for row in document["images"]}
+        found = [_finding(row) for row in document["images"]]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return {}
+    return {finding.reference: finding for finding in found if finding is not None}
 
 
-def _finding(row: Mapping[str, Any]) -> Finding:
-    trouble = row.get("trouble")
-    sizes = row.get("sizes")
-    return Finding(
-        reference=str(row["reference"]),
-        asked_at=float(row["asked_at"]),
-        digest=None if row.get("digest") is None else str(row["digest"]),
-        sizes=None if sizes is None else {str(platform): int(size) for platform, size in sizes.items()},
-        trouble=None if trouble is None else Trouble(trouble),
-        text=plain_line(str(row.get("text", ""))),
+def _finding(row: Any) -> Finding | None:
+    """One of them; None when something in it is not what we write, so that it is asked again."""
+    try:
+        digest, sizes, trouble = row["digest"], row["sizes"], row["trouble"]
+        finding = Finding(
+            reference=str(parse(row["reference"])),
+            asked_at=float(row["asked_at"]),
+            digest=digest,
+            sizes=None if sizes is None else dict(sizes.items()),
+            trouble=None if trouble is None else Trouble(trouble),
+            text=plain_line(str(row["text"])),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
+        return None
+    good = (
+        0 <= finding.asked_at < _LATEST_S
+        and (digest is None or is_content_digest(digest))
+        and all(is_platform(name) and _is_size(size) for name, size in (finding.sizes or {}).items())
     )
+    return replace(finding, reference=row["reference"]) if good else None
+
+
+def _is_size(value: object) -> bool:
+    return isinstance(value, int) and 0 <= value < _TOO_LARGE
 
 
 def save_findings(findings: Iterable[Finding], path: Path | None = None) -> Path:

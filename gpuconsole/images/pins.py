@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import tomllib
 from collections.abc import Callable, Mapping
@@ -10,9 +9,10 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
+from gpuconsole.core.config import nearest
 from gpuconsole.core.errors import BadFile
 from gpuconsole.core.text import plain_line
-from gpuconsole.images.reference import is_image_id, parse
+from gpuconsole.images.reference import is_content_digest, is_image_id, is_platform, parse
 
 FILE_NAME = "gpuconsole.lock"
 _VERSION = 1
@@ -20,8 +20,6 @@ _HEAD = f"""\
 # Which image each name means in this folder. 'gpuconsole pin' keeps this file; keep it with your code.
 version = {_VERSION}
 """
-_DIGEST = re.compile(r"^sha256:[0-9a-f]{64}$")
-_PLATFORM = re.compile(r"^[a-z0-9]+/[a-z0-9]+(?:/[a-z0-9.]+)?$")
 _KEYS = ("digest", "id", "platform", "size_bytes", "download_bytes", "pinned")
 _CONFLICT = re.compile(r"^(?:<{7}|={7}|>{7})(?: |$)", re.MULTILINE)
 
@@ -78,7 +76,7 @@ def read_pins(text: str, *, where: str) -> dict[str, Pin]:
     wrong = _Mistakes()
     for key in table:
         if key not in ("version", "image"):
-            wrong.append(f"{key!r} is not known here{_nearest(key, ('version', 'image'))}")
+            wrong.append(f"{key!r} is not known here{nearest(key, ('version', 'image'))}")
     if table.get("version", _VERSION) != _VERSION:
         wrong.append(f"version {table['version']!r} is not {_VERSION}, the one this gpuconsole knows")
     images = table.get("image", {})
@@ -124,7 +122,7 @@ def _pin(name: str, row: object, wrong: _Mistakes) -> Pin | None:
     if not isinstance(row, dict):
         wrong.append(f'{reference} is written as [image."{reference}"], with its digest below')
         return None
-    wrong.extend(f"{reference}: {key!r} is not known here{_nearest(key, _KEYS)}" for key in row if key not in _KEYS)
+    wrong.extend(f"{reference}: {key!r} is not known here{nearest(key, _KEYS)}" for key in row if key not in _KEYS)
     for key, value in row.items():
         if key in _CHECKS and not _CHECKS[key](value):
             wrong.append(f"{reference}: {key} is {_WORDS[key]}, not {value!r}")
@@ -138,18 +136,14 @@ def _pin(name: str, row: object, wrong: _Mistakes) -> Pin | None:
     return Pin(reference, image_id=row.get("id"), **{key: row.get(key) for key in _KEYS if key != "id"})
 
 
-def _is_content(value: object) -> bool:
-    return isinstance(value, str) and _DIGEST.match(value) is not None
-
-
 def _is_bytes(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 _CHECKS: dict[str, Callable[[object], bool]] = {
-    "digest": _is_content,
-    "id": _is_content,
-    "platform": lambda value: isinstance(value, str) and _PLATFORM.match(value) is not None,
+    "digest": is_content_digest,
+    "id": is_content_digest,
+    "platform": is_platform,
     "size_bytes": _is_bytes,
     "download_bytes": _is_bytes,
     "pinned": lambda value: type(value) is date,
@@ -162,11 +156,6 @@ _WORDS = {
     "download_bytes": "a number of bytes",
     "pinned": "a day like 2026-11-30",
 }
-
-
-def _nearest(word: str, known: tuple[str, ...]) -> str:
-    near = difflib.get_close_matches(word, known, n=1)
-    return f"; did you mean {near[0]}?" if near else f"; known are {', '.join(known)}"
 
 
 def write_pins(text: str, pins: Pins, *, where: str) -> str:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TypeGuard
 
 _COMPONENT = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
-_PATH = re.compile(rf"^{_COMPONENT}(?:/{_COMPONENT})*$")
+_PATH = re.compile(rf"^{_COMPONENT}(?:/{_COMPONENT})*\Z")
 _DOMAIN = re.compile(
     r"^(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)*|\[[0-9a-fA-F:]+\])"
-    r"(?::[0-9]+)?$"
+    r"(?::[0-9]+)?\Z"
 )
-_TAG = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$")
-_DIGEST = re.compile(r"^[a-z0-9]+(?:[+._-][a-z0-9]+)*:[0-9a-fA-F]{32,}$")
-_IMAGE_ID = re.compile(r"^(?:sha256:)?[0-9a-f]{64}$")
+_TAG = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}\Z")
+_DIGEST = re.compile(r"^[a-z0-9]+(?:[+._-][a-z0-9]+)*:[0-9a-fA-F]{32,}\Z")
+_IMAGE_ID = re.compile(r"^(?:sha256:)?[0-9a-f]{64}\Z")
+
+_CONTENT = re.compile(r"^sha256:[0-9a-f]{64}\Z")
+_PLATFORM = re.compile(r"^[a-z0-9]+/[a-z0-9]+(?:/[a-z0-9.]+)?\Z")
 
 _HUB = "docker.io"
 _HUB_ALIASES = frozenset({"docker.io", "index.docker.io", "registry-1.docker.io"})
@@ -52,6 +56,16 @@ class Reference:
 def is_image_id(text: str) -> bool:
     """Whether ``text`` is a whole image id and no reference."""
     return _IMAGE_ID.match(text) is not None
+
+
+def is_content_digest(value: object) -> TypeGuard[str]:
+    """Whether it is a digest of content as registries and engines give it: ``sha256:`` and 64 hexadecimal digits."""
+    return isinstance(value, str) and _CONTENT.match(value) is not None
+
+
+def is_platform(value: object) -> TypeGuard[str]:
+    """Whether it is a platform, written as ``linux/amd64`` or ``linux/arm64/v8``."""
+    return isinstance(value, str) and _PLATFORM.match(value) is not None
 
 
 def parse(text: str) -> Reference:

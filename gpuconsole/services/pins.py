@@ -14,7 +14,8 @@ from gpuconsole.engine.protocol import Engine
 from gpuconsole.images.findings import Trouble
 from gpuconsole.images.pins import Pin
 from gpuconsole.images.reference import Reference, parse, short_digest
-from gpuconsole.images.registry import Manifest, Registries, RegistryError
+from gpuconsole.images.registry import Manifest, Registries
+from gpuconsole.images.registrycalls import RegistryError
 from gpuconsole.services.gather import gather
 from gpuconsole.services.imagenames import digest_in, local_image
 from gpuconsole.services.pullobstacles import platform_of
@@ -100,7 +101,7 @@ class Pinner:
         """
         image = self._local(reference)
         try:
-            manifest = self._ask.describe(reference)
+            manifest = self._ask.describe(reference, self._platform or "")
         except RegistryError as error:
             if image is None:
                 raise _unresolved(reference, error, engine=self.has_engine) from error
@@ -127,7 +128,7 @@ class Pinner:
         """
         image = self._local(reference)
         try:
-            manifest = self._ask.describe(reference)
+            manifest = self._ask.describe(reference, self._platform or "")
         except RegistryError as error:
             if image is not None and digest_in(image, reference) is None:
                 return Resolved(self._by_id(reference, image))
@@ -183,7 +184,7 @@ class Pinner:
             return self._check_id(pin, here)
         reference = parse(pin.reference)
         try:
-            now: str | None = self._ask.describe(reference).digest
+            now: str | None = self._ask.digest(reference)
         except RegistryError as error:
             if error.trouble is not Trouble.GONE:
                 return PinCheck(pin, PinState.UNKNOWN, f"its registry was not heard: {error.text}", here=here)
@@ -194,7 +195,7 @@ class Pinner:
         if reference.digest is not None:
             return PinCheck(pin, PinState.GONE, "its registry has it no more", here=here)
         try:
-            self._ask.describe(Reference(reference.registry, reference.repository, digest=pin.digest))
+            self._ask.digest(Reference(reference.registry, reference.repository, digest=pin.digest))
         except RegistryError as error:
             if error.trouble is Trouble.GONE:
                 return PinCheck(pin, PinState.GONE, f"{where}, and its registry has it no more", now=now, here=here)

@@ -18,7 +18,8 @@ from gpuconsole.host.machine import disk_space
 from gpuconsole.images.findings import Trouble
 from gpuconsole.images.neartags import nearest_tags
 from gpuconsole.images.reference import Reference
-from gpuconsole.images.registry import Login, Manifest, Registries, RegistryError
+from gpuconsole.images.registry import Manifest, Registries
+from gpuconsole.images.registrycalls import RegistryError
 from gpuconsole.services.cancelling import Cancellation
 from gpuconsole.services.fitting import ARCHITECTURES
 
@@ -33,20 +34,10 @@ _T = TypeVar("_T")
 
 
 def registries() -> Registries:
-    """The registries, with the logins that Docker has; none for one whose helper gives no answer."""
+    """The registries, with the logins that Docker has."""
     from gpuconsole.engine.docker.logins import DockerLogins
 
-    return Registries(_forgiving(DockerLogins()))
-
-
-def _forgiving(login: Login) -> Login:
-    def ask(registry: str) -> tuple[str, str] | None:
-        try:
-            return login(registry)
-        except ConsoleError:
-            return None
-
-    return ask
+    return Registries(DockerLogins())
 
 
 def ask_in_time(question: Callable[[], _T], cancel: Cancellation | None = None) -> _T | None:
@@ -87,8 +78,9 @@ def refuse_other_platform(reference: Reference, manifest: Manifest, info: Engine
         PlatformMissing: It is published for others alone.
     """
     wanted = platform_of(info)
-    there = [platform for platform in manifest.sizes if platform.count("/") == 1]
-    if wanted is None or not there or wanted in there:
+    there = manifest.platforms
+    # One with a variant may do as well: the engine knows.
+    if wanted is None or not there or any(each.startswith(wanted) for each in there):
         return
     raise PlatformMissing(
         f"{reference} is published for {' and '.join(there)}, not for {wanted}, which the engine's machine is.",
@@ -204,12 +196,12 @@ def _tags(reference: Reference, ask: Registries) -> tuple[str, ...]:
 
 
 def _other_platforms(reference: Reference, info: EngineInfo, ask: Registries) -> tuple[str, str] | None:
-    manifest = ask_in_time(lambda: ask.describe(reference))
-    if manifest is None or not manifest.sizes:
-        return None
     wanted = platform_of(info) or info.architecture
+    manifest = ask_in_time(lambda: ask.describe(reference, wanted))
+    if manifest is None or not manifest.platforms:
+        return None
     return (
-        f"{reference} is published for {' and '.join(manifest.sizes)}, not for {wanted}, "
+        f"{reference} is published for {' and '.join(manifest.platforms)}, not for {wanted}, "
         "which the engine's machine is.",
         "Choose another image: 'gpuconsole catalog' lists those that run here.",
     )

@@ -88,6 +88,7 @@ class Puller:
     def __init__(self, session: Session, *, force: bool = False) -> None:
         self._engine = session.engine
         self._info = self._engine.info()
+        self._platform = platform_of(self._info)
         self._ask: Registries = registries()
         self._force = force
 
@@ -105,11 +106,13 @@ class Puller:
             ConsoleError: The registry or the engine failed, with the remedy for this image.
         """
         name = str(reference)
+        if cancel.requested:  # it waited for its turn meanwhile: nothing is asked for it any more
+            raise self._interrupted(name)
         before = local_image(self._engine, name)
         if before is not None and reference.digest is not None:
             return Pulled(name, before, reference.digest, Outcome.SAME)  # a digest means the same image for ever
         on_state(PullState(name))
-        manifest = ask_in_time(lambda: self._ask.describe(reference), cancel)
+        manifest = ask_in_time(lambda: self._ask.describe(reference, self._platform or ""), cancel)
         if cancel.requested:
             raise self._interrupted(name)
         download = None if manifest is None else self._weighed(reference, manifest, before)
@@ -131,7 +134,7 @@ class Puller:
     def _weighed(self, reference: Reference, manifest: Manifest, before: Image | None) -> int | None:
         """The bytes of a pull, after a look at platform and disk."""
         refuse_other_platform(reference, manifest, self._info)
-        download = manifest.sizes.get(platform_of(self._info) or "")
+        download = manifest.sizes.get(self._platform or "")
         here = before is not None and digest_in(before, reference) == manifest.digest
         if download is not None and not here and not self._force:
             space = room(self._info, download)
@@ -140,7 +143,7 @@ class Puller:
         return download
 
     def _layers(self, manifest: Manifest | None) -> dict[str, int]:
-        return {} if manifest is None else dict(manifest.layers.get(platform_of(self._info) or "", {}))
+        return {} if manifest is None else dict(manifest.layers.get(self._platform or "", {}))
 
     def _interrupted(self, name: str) -> Cancelled:
         return Cancelled(

@@ -10,7 +10,8 @@ from functools import partial
 from gpuconsole.core.errors import ConsoleError, TimedOut
 from gpuconsole.images.findings import Finding, Trouble
 from gpuconsole.images.reference import parse
-from gpuconsole.images.registry import Login, Registries, RegistryError
+from gpuconsole.images.registry import Registries
+from gpuconsole.images.registrycalls import Login, RegistryError
 from gpuconsole.services.gather import gather
 
 _WORKERS = 4
@@ -31,7 +32,7 @@ def verify(
         login: What ``docker login`` left for a registry.
         on_finding: Told of each as it comes in, from threads of its own.
     """
-    round_ = _Round(Registries(_forgiving(login)), on_finding)
+    round_ = _Round(Registries(login), on_finding)
     questions = [partial(round_.ask, reference) for reference in references]
     answers = gather(questions, workers=_WORKERS, deadline_s=_DEADLINE_S, late=_LATE)
     now = time.time()
@@ -41,16 +42,6 @@ def verify(
         else answer
         for reference, answer in zip(references, answers, strict=True)
     )
-
-
-def _forgiving(login: Login) -> Login:
-    def ask(registry: str) -> tuple[str, str] | None:
-        try:
-            return login(registry)
-        except ConsoleError as error:
-            raise RegistryError(Trouble.REFUSED, error.message.rstrip(".")) from error
-
-    return ask
 
 
 class _Round:

@@ -57,7 +57,7 @@ def test_names_are_read_as_docker_reads_them() -> None:
         (entry(TORCH, 'digest = "sha256:abc"'), "64 hexadecimal"),
         (entry(TORCH, f'digest = "{A}"', f'id = "{B}"'), "either a digest or an id"),
         (entry(TORCH, 'platform = "linux/amd64"'), "either a digest or an id"),
-        (entry(TORCH, f'digst = "{A}"'), "did you mean digest"),
+        (entry(TORCH, f'digst = "{A}"'), "did you mean 'digest'"),
         (entry(TORCH, f'digest = "{A}"', 'platform = "windows"'), "linux/amd64"),
         (entry(TORCH, f'digest = "{A}"', "size_bytes = -1"), "number of bytes"),
         (entry(TORCH, f'digest = "{A}"', "size_bytes = true"), "number of bytes"),
@@ -67,7 +67,7 @@ def test_names_are_read_as_docker_reads_them() -> None:
         (entry(A.removeprefix("sha256:")), "id, not its name"),
         (entry(TORCH) + entry(f"docker.io/{TORCH}"), "twice"),
         (entry(f"pytorch/pytorch@{B}", f'digest = "{A}"'), "another one than its name says"),
-        ("[imge.x]", "did you mean image"),
+        ("[imge.x]", "did you mean 'image'"),
         ("image = 3", "each image"),
         (f'[image]\n"{TORCH}" = 3', "with its digest below"),
         ("version = 2", "version 2"),
@@ -85,7 +85,7 @@ def test_all_mistakes_are_named_at_once_and_harmlessly() -> None:
     text = entry("UPPER:1") + entry(TORCH, f'digest = "{A}"', r'platform = "\u001b[2Jx"') + "[images]\n"
     with pytest.raises(BadFile) as caught:
         read(text)
-    assert all(word in caught.value.message for word in ("UPPER", "platform", "did you mean image"))
+    assert all(word in caught.value.message for word in ("UPPER", "platform", "did you mean 'image'"))
     assert "\x1b" not in caught.value.message
 
 

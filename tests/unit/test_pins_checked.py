@@ -11,7 +11,8 @@ import pytest
 from gpuconsole.images.findings import Trouble
 from gpuconsole.images.pins import Pin
 from gpuconsole.images.reference import Reference
-from gpuconsole.images.registry import Manifest, Registries, RegistryError
+from gpuconsole.images.registry import Manifest, Registries
+from gpuconsole.images.registrycalls import RegistryError
 from gpuconsole.services.pins import Pinner, PinState
 from gpuconsole.services.session import Session
 from gpuconsole.services.verifying import verify
@@ -26,11 +27,11 @@ class Saying(Registries):
     def __init__(self, *, tag: str | Trouble, digest: str | Trouble) -> None:
         self._tag, self._digest = tag, digest
 
-    def describe(self, reference: Reference) -> Manifest:
+    def digest(self, reference: Reference) -> str:
         said = self._tag if reference.digest is None else self._digest
         if isinstance(said, Trouble):
             raise RegistryError(said, f"it is {said.name}")
-        return Manifest(said, {})
+        return said
 
 
 def pinner(tmp_path: Path, ask: Registries) -> Pinner:
@@ -75,9 +76,12 @@ class Silent(Registries):
     def __init__(self) -> None:
         self.over = threading.Event()
 
-    def describe(self, reference: Reference) -> Manifest:
+    def digest(self, reference: Reference) -> str:
         self.over.wait()
         raise RegistryError(Trouble.UNREACHED, "it was too late")
+
+    def describe(self, reference: Reference, platform: str | None = None) -> Manifest:
+        return Manifest(self.digest(reference), ())
 
 
 @pytest.fixture

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gpuconsole.cli.glyphs import Glyphs
-from gpuconsole.cli.pull_progress import picture
+from gpuconsole.cli.pull_progress import Lines, picture
 from gpuconsole.cli.tables import width_of
 from gpuconsole.core.errors import Conflict, ConsoleError, EngineRefused, ExitCode
 from gpuconsole.engine.docker.refusals import pull_refusal
@@ -24,11 +26,20 @@ from gpuconsole.engine.pullfailures import (
 from gpuconsole.images.findings import Trouble
 from gpuconsole.images.neartags import nearest_tags
 from gpuconsole.images.reference import Reference, parse
-from gpuconsole.images.registry import Manifest, Registries, RegistryError
+from gpuconsole.images.registry import Manifest, Registries
+from gpuconsole.images.registrycalls import RegistryError
+from gpuconsole.services.cancelling import Cancellation
 from gpuconsole.services.completing import pinned_names, reference_names
 from gpuconsole.services.pace import Pace, left_s
 from gpuconsole.services.pulling import PullMeter, PullState
-from gpuconsole.services.pullobstacles import Room, explained, refuse_full_disk, refuse_other_platform, room
+from gpuconsole.services.pullobstacles import (
+    Room,
+    ask_in_time,
+    explained,
+    refuse_full_disk,
+    refuse_other_platform,
+    room,
+)
 
 MIB = 2**20
 TORCH = "pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime"
@@ -117,6 +128,49 @@ def test_the_picture_fits_the_screen(rows: int, unicode: bool) -> None:
     assert picture([], Glyphs(), rows) == []
 
 
+def test_lines_stay_where_there_is_no_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = Lines()
+    pinned = f"{TORCH}@sha256:{'a' * 64}"
+    lines.begin([pinned])
+    state = PullState(pinned, 3, 0, 1, 10 * MIB, 40 * MIB, rate=5.0 * MIB, left_s=6)
+    lines.state(state)
+    lines.state(state)
+    lines.state(replace(state, layers_downloaded=3))
+    lines.state(replace(state, layers_downloaded=3))
+    monkeypatch.setattr("gpuconsole.cli.pull_progress._LINE_S", 0.0)
+    lines.state(state)
+    lines.end(pinned)
+    lines.close()
+    out, err = capsys.readouterr()
+    short = f"{TORCH}@{'a' * 12}"
+    assert out == ""
+    assert err.splitlines() == [
+        f"Pulling {short} …",
+        f"  {short}: 3 of 3 layers downloaded, 10 MiB of 40 MiB, unpacking",
+        f"  {short}: 1 of 3 layers downloaded, 10 MiB of 40 MiB, 5 MiB/s, 6 s left",
+    ]
+
+
+def test_a_question_that_hangs_holds_up_nobody_who_leaves() -> None:
+    cancel, hangs = Cancellation(), threading.Event()
+    cancel.request()
+    assert ask_in_time(lambda: hangs.wait(60), cancel) is None
+    hangs.set()
+    assert ask_in_time(lambda: 5) == 5
+
+    def refuses() -> int:
+        raise RegistryError(Trouble.LIMIT, "too often")
+
+    def crashes() -> int:
+        raise ZeroDivisionError
+
+    assert ask_in_time(refuses) is None
+    with pytest.raises(ZeroDivisionError):
+        ask_in_time(crashes)
+
+
 # --- room and platform ---
 
 
@@ -136,11 +190,11 @@ def test_a_disk_that_cannot_be_seen_is_not_judged(info: EngineInfo) -> None:
 
 
 def test_an_image_for_another_processor_is_told_before_the_pull() -> None:
-    arm = Manifest("sha256:x", {"linux/arm64": 5})
+    arm = Manifest("sha256:x", ("linux/arm64",))
     with pytest.raises(PlatformMissing, match=r"linux/arm64, not for linux/amd64"):
         refuse_other_platform(parse(TORCH), arm, INFO)
-    refuse_other_platform(parse(TORCH), Manifest("sha256:x", {"linux/arm64": 5, "linux/amd64": 6}), INFO)
-    refuse_other_platform(parse(TORCH), Manifest("sha256:x", {}), INFO)
+    refuse_other_platform(parse(TORCH), Manifest("sha256:x", ("linux/arm64", "linux/amd64")), INFO)
+    refuse_other_platform(parse(TORCH), Manifest("sha256:x", ()), INFO)
     refuse_other_platform(parse(TORCH), arm, EngineInfo("unix:///x", architecture="strange"))
 
 
@@ -204,8 +258,8 @@ class Asked(Registries):
             raise RegistryError(self._tags, "no")
         return tuple(self._tags)
 
-    def describe(self, reference: Reference) -> Manifest:
-        return Manifest("sha256:x", dict.fromkeys(self._platforms, 5))
+    def describe(self, reference: Reference, platform: str | None = None) -> Manifest:
+        return Manifest("sha256:x", tuple(self._platforms))
 
 
 def told(error: ConsoleError, name: str = TORCH, ask: Registries | None = None) -> ConsoleError:
