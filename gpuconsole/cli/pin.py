@@ -50,6 +50,8 @@ def pin(settings: Settings, references: tuple[str, ...], doing: str | None, as_j
     if doing == "remove" and not wanted:
         raise click.UsageError("--remove needs the images whose pins are to go.")
     lock = lock_file()
+    if lock.note:
+        talk(f"Note: {lock.note}")
     if doing == "check" or (doing is None and not wanted):
         return _look(settings, lock, wanted, check=doing == "check", as_json=as_json)
     settings.may_change("change pins")
@@ -89,7 +91,7 @@ def _look(settings: Settings, lock: LockFile, wanted: Sequence[Reference], *, ch
     pins = _chosen(lock, wanted)
     pinner = _pinner(settings) if pins else None
     checks: Sequence[PinCheck | None] = pinner.check(pins) if pinner and check else [None] * len(pins)
-    here = [pinner.here(each) if pinner else None for each in pins]
+    here = [said.here if said else pinner.here(each) for each, said in zip(pins, checks, strict=True)] if pinner else []
     good = all(each is None or each.state is PinState.SAME for each in checks)
     code = ExitCode.OK if good else ExitCode.FAILED
     if as_json:

@@ -94,6 +94,8 @@ def _wanted(texts: Sequence[str]) -> list[Reference]:
     from gpuconsole.services.pullruns import read_reference
 
     lock = lock_file()
+    if lock.note:
+        talk(f"Note: {lock.note}")
     pins = lock.pins()
     named = list(dict.fromkeys(read_reference(text) for text in texts))
     if not texts:

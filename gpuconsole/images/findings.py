@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gpuconsole.core.errors import BadFile
+from gpuconsole.core.files import write_whole
 from gpuconsole.core.paths import state_dir
 from gpuconsole.core.text import plain_line
 from gpuconsole.images.catalog import FINDINGS, Catalog, CatalogImage, Evidence
@@ -112,11 +112,9 @@ def save_findings(findings: Iterable[Finding], path: Path | None = None) -> Path
     kept = load_findings(path) | {finding.reference: finding for finding in findings if finding.settles}
     rows = [_row(kept[reference]) for reference in sorted(kept)]
     text = json.dumps({"schema": _SCHEMA, "images": rows}, indent=1)
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        fresh.write_text(text)
-        fresh.replace(path)
+        write_whole(path, text)
     except OSError as error:
         raise BadFile(
             f"What the registries said cannot be kept in {plain_line(str(path))}: {error.strerror}.",

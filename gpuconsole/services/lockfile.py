@@ -1,18 +1,24 @@
-"""The lock file of the folder one works in: found, read, and changed so that no other writer's pins are lost."""
+"""The lock file of the folder one works in: found, read, and changed so that no other writer's pins are lost.
+
+A folder above, such as /tmp, may be anybody's, and a project may be cloned from anywhere. So a lock file above counts
+only when the caller or root wrote it, only a plain file is read, and a link leads to a file beside it or nowhere.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
 import os
-import secrets
+import stat
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from gpuconsole.core.errors import BadFile, ConsoleError
+from gpuconsole.core.files import write_whole
 from gpuconsole.core.store import Store
 from gpuconsole.core.text import plain_line
+from gpuconsole.core.users import user_name
 from gpuconsole.images.pins import FILE_NAME, Pin, Pins, read_pins, write_pins
 
 _MOST_BYTES = 4 * 2**20
@@ -24,6 +30,22 @@ class LockFile:
     """A project's lock file, whether it is there yet or not."""
 
     path: Path
+    passed_over: Path | None = field(default=None, compare=False)
+    """A nearer one, in a folder above, that is a stranger's and does not count."""
+
+    @property
+    def note(self) -> str | None:
+        """A sentence about the one that was passed over; None when none was."""
+        if self.passed_over is None:
+            return None
+        try:
+            owner = user_name(self.passed_over.lstat().st_uid)
+        except OSError:
+            owner = "somebody else"
+        return (
+            f"{plain_line(str(self.passed_over))} belongs to {plain_line(owner)} and does not count here; "
+            "it does in its own folder."
+        )
 
     @property
     def shown(self) -> str:
@@ -43,20 +65,33 @@ class LockFile:
 
     def _text(self) -> str:
         try:
-            with self.path.open("rb") as file:
-                content = file.read(_MOST_BYTES + 1)
+            content = self._content()
         except FileNotFoundError:
             return ""
         except OSError as error:
             raise BadFile(
                 f"{self.shown} cannot be read: {error.strerror}.", hint="Look at what it is and who may read it."
             ) from error
+        if content is None:
+            raise BadFile(
+                f"{self.shown} cannot be read: it is not a plain file.", hint="Look at what it is; a lock file is text."
+            )
         if len(content) > _MOST_BYTES:
             raise BadFile(f"{self.shown} is too large for a lock file.", hint="Look at what it is.")
         try:
             return content.decode()
         except UnicodeDecodeError as error:
             raise BadFile(f"{self.shown} is not text in UTF-8.", hint="Mend it, or remove it.") from error
+
+    def _content(self) -> bytes | None:
+        """What is in it, somewhat more than a lock file can be at most; None when it is not a plain file."""
+        if not stat.S_ISREG(self.path.stat().st_mode):  # to open a device can do something
+            return None
+        # It may be another one by now; a pipe would keep waiting whoever opens it.
+        with open(os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return None
+            return file.read(_MOST_BYTES + 1)
 
     def change(self, edit: Callable[[Pins], Pins]) -> dict[str, Pin]:
         """Write what ``edit`` makes of the pins, and return that; the file is whole at every moment.
@@ -80,20 +115,14 @@ class LockFile:
         return after
 
     def _write(self, text: str) -> None:
-        # A link stays a link: what it leads to is replaced.
-        path = self.path.resolve()
-        fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-        try:
-            with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "w", encoding="utf-8") as file:
-                with contextlib.suppress(FileNotFoundError):
-                    os.fchmod(file.fileno(), path.stat().st_mode & 0o777)
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            fresh.replace(path)
-        except BaseException:
-            fresh.unlink(missing_ok=True)
-            raise
+        # A link stays a link: what it leads to is replaced. One that comes with a project could lead to any file.
+        path = Path(os.path.realpath(self.path))
+        if path.parent != Path(os.path.realpath(self.path.parent)):
+            raise BadFile(
+                f"{self.shown} is a link to {plain_line(str(path))}, which is not in its folder, and is not changed.",
+                hint="Put a plain file in the place of the link.",
+            )
+        write_whole(path, text)
 
 
 @contextlib.contextmanager
@@ -111,6 +140,8 @@ def _alone(folder: Path) -> Iterator[None]:
 def lock_file(folder: Path | None = None) -> LockFile:
     """The lock file that counts in ``folder``: the nearest upward, else the one that would be made there.
 
+    Above ``folder`` only those count that belong to the caller or to root.
+
     Args:
         folder: None takes the one this program works in.
 
@@ -121,12 +152,34 @@ def lock_file(folder: Path | None = None) -> LockFile:
         folder = folder or Path.cwd()
     except FileNotFoundError as error:
         raise BadFile("The folder you are in is gone.", hint="Go to one that is there: cd ~") from error
-    for each in (folder, *folder.parents):
-        path = each / FILE_NAME
-        with contextlib.suppress(OSError):
-            if path.is_file():
-                return LockFile(path)
-    return LockFile(folder / FILE_NAME)
+    own = folder / FILE_NAME
+    if os.path.lexists(own):
+        return LockFile(own)
+    passed_over = None
+    for above in folder.parents:
+        path = above / FILE_NAME
+        owners = _owners(path)
+        if owners and owners <= _trusted():
+            return LockFile(path, passed_over)
+        passed_over = passed_over or (path if owners else None)
+    return LockFile(own, passed_over)
+
+
+def _owners(path: Path) -> set[int]:
+    """Who may have written a plain file, and the link that leads to it; none when there is no such file."""
+    try:
+        file = path.stat()
+        return {file.st_uid, path.lstat().st_uid} if stat.S_ISREG(file.st_mode) else set()
+    except OSError:
+        return set()
+
+
+def _trusted() -> set[int]:
+    """Root and the caller; behind ``sudo`` also who called it."""
+    trusted = {0, os.geteuid()}
+    if os.geteuid() == 0 and (caller := os.environ.get("SUDO_UID", "")).isdecimal():
+        trusted.add(int(caller))
+    return trusted
 
 
 def remember(path: Path) -> None:
@@ -134,7 +187,7 @@ def remember(path: Path) -> None:
     with contextlib.suppress(BadFile):  # where nothing can be remembered, a pin is worth having all the same
         store = Store(_SCHEMA)
         with store.writing() as connection:
-            connection.execute("INSERT OR IGNORE INTO lock_files VALUES (?)", (str(path.resolve()),))
+            connection.execute("INSERT OR IGNORE INTO lock_files VALUES (?)", (os.path.realpath(path),))
         store.close()
 
 
@@ -159,8 +212,9 @@ def all_pins(folder: Path | None = None) -> AllPins:
     here = lock_file(folder).path
     found: list[tuple[LockFile, Pin]] = []
     unread: list[ConsoleError] = []
-    for path in dict.fromkeys((here.resolve(), *known)):
-        file = LockFile(here if path == here.resolve() else path)
+    real = Path(os.path.realpath(here))
+    for path in dict.fromkeys((real, *known)):
+        file = LockFile(here if path == real else path)
         try:
             found.extend((file, pin) for pin in file.pins().values())
         except BadFile as error:

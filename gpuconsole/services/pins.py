@@ -171,15 +171,19 @@ class Pinner:
 
     def check(self, pins: Sequence[Pin]) -> tuple[PinCheck, ...]:
         """Ask for each pin whether its tag has moved or its image is gone; in their order."""
-        questions: list[Callable[[], PinCheck]] = [partial(self._check, pin) for pin in pins]
+        here = [self.here(pin) for pin in pins]  # beforehand: that does not depend on what registries say, or when
+        questions: list[Callable[[], PinCheck]] = [
+            partial(self._check, pin, is_here) for pin, is_here in zip(pins, here, strict=True)
+        ]
         answers = gather(questions, workers=_WORKERS, deadline_s=_DEADLINE_S, late=_LATE)
         return tuple(
-            PinCheck(pin, PinState.UNKNOWN, answer.message.rstrip(".")) if isinstance(answer, ConsoleError) else answer
-            for pin, answer in zip(pins, answers, strict=True)
+            PinCheck(pin, PinState.UNKNOWN, answer.message.rstrip("."), here=is_here)
+            if isinstance(answer, ConsoleError)
+            else answer
+            for pin, is_here, answer in zip(pins, here, answers, strict=True)
         )
 
-    def _check(self, pin: Pin) -> PinCheck:
-        here = self.here(pin)
+    def _check(self, pin: Pin, here: bool | None) -> PinCheck:
         if pin.digest is None:
             return self._check_id(pin, here)
         reference = parse(pin.reference)

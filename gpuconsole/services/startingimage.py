@@ -74,27 +74,28 @@ def starting_image(engine: Engine, written: str) -> StartingImage:
         BadFile: The folder's lock file has mistakes.
         ConsoleError: The engine refused or failed.
     """
-    pinned = _pinned(written)
-    fetch, notes, lock = written, [], None
-    if pinned is not None:
-        lock, pin = pinned
+    file, pin = _pinned(written)
+    fetch, lock = written, None
+    notes = [file.note] if file is not None and file.note else []
+    if file is not None and pin is not None:
+        lock = file
         # Beside a digest the tag says nothing to an engine, and much to who reads the list of containers.
         fetch = f"{pin.reference}@{pin.digest}" if pin.digest and "@" not in pin.reference else pin.image
         notes.append(f"{lock.shown} pins {pin.reference} to {_short(pin)}.")
     image = local_image(engine, fetch)
-    if pinned is not None and image is not None:
-        notes += _moved(engine, pinned[1], image)
+    if pin is not None and image is not None:
+        notes += _moved(engine, pin, image)
     start = start_name(image, fetch) if image is not None else fetch
     return StartingImage(written, fetch, start, image, tuple(notes), lock)
 
 
-def _pinned(written: str) -> tuple[LockFile, Pin] | None:
+def _pinned(written: str) -> tuple[LockFile | None, Pin | None]:
+    """The folder's lock file, and the pin in it."""
     try:
         lock = lock_file()
     except BadFile:  # the folder is gone, and with it whatever was pinned there
-        return None
-    pin = pin_of(written, lock.pins())
-    return None if pin is None else (lock, pin)
+        return None, None
+    return lock, pin_of(written, lock.pins())
 
 
 def _short(pin: Pin) -> str:

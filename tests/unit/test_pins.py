@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import socket
 import stat
 import threading
 from collections.abc import Callable
@@ -173,6 +175,126 @@ def test_the_nearest_lock_file_upward_counts(tmp_path: Path) -> None:
     assert lock_file(deep).path == tmp_path / "project/gpuconsole.lock"
     (tmp_path / "project/src/gpuconsole.lock").mkdir()
     assert lock_file(deep).path == tmp_path / "project/gpuconsole.lock"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A folder below one that others may write to."""
+    folder = tmp_path / "shared/project"
+    folder.mkdir(parents=True)
+    return folder
+
+
+def stranger(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a file, or a link, be somebody else's."""
+    monkeypatch.delenv("SUDO_UID", raising=False)
+    if os.geteuid() == 0:
+        os.chown(path, 4711, 4711, follow_symlinks=False)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: 4711)
+
+
+@pytest.mark.parametrize("linked", [False, True], ids=["file", "link"])
+def test_a_strangers_file_above_does_not_count_and_is_named(
+    project: Path, monkeypatch: pytest.MonkeyPatch, linked: bool
+) -> None:
+    above, real = project.parent / "gpuconsole.lock", project.parent / "real"
+    (real if linked else above).write_text(entry())
+    if linked:
+        above.symlink_to(real)
+    assert lock_file(project) == LockFile(above)
+    stranger(above, monkeypatch)
+    found = lock_file(project)
+    assert found == LockFile(project / "gpuconsole.lock")
+    assert found.pins() == {}
+    assert found.note is not None
+    assert str(above) in found.note
+    assert lock_file(above.parent) == LockFile(above), "in its own folder it is the one that is meant"
+    assert lock_file(above.parent).note is None
+
+
+def test_behind_sudo_the_callers_files_count(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    above = project.parent / "gpuconsole.lock"
+    above.write_text(entry())
+    owner = 4711 if os.geteuid() == 0 else os.geteuid()
+    if os.geteuid() == 0:
+        os.chown(above, owner, owner)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setenv("SUDO_UID", str(owner))
+    assert lock_file(project) == LockFile(above)
+    for other in (str(owner + 1), "", "-1", "x", "²"):
+        monkeypatch.setenv("SUDO_UID", other)
+        assert lock_file(project).passed_over == above
+
+
+def test_further_up_is_looked_too(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own, strange = project.parent.parent / "gpuconsole.lock", project.parent / "gpuconsole.lock"
+    own.write_text(entry())
+    strange.write_text(entry(NGC))
+    stranger(strange, monkeypatch)
+    found = lock_file(project)
+    assert found.passed_over == strange
+    if os.geteuid() == 0:  # elsewhere all files here are of one owner
+        assert list(found.pins()) == [TORCH]
+
+
+def pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def loop(path: Path) -> None:
+    path.symlink_to(path.name)
+
+
+def device(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def socket_file(path: Path) -> None:
+    path.symlink_to("s")
+    with contextlib.chdir(path.parent), socket.socket(socket.AF_UNIX) as one:
+        one.bind("s")
+
+
+@pytest.mark.parametrize("make", [pipe, loop, device, socket_file, Path.mkdir])
+def test_what_is_no_plain_file_holds_nobody_up(project: Path, make: Callable[[Path], None]) -> None:
+    """Read, changed, found from the folder below, and remembered from earlier."""
+    path = project / "gpuconsole.lock"
+    LockFile(path).change(add(Pin(TORCH, digest=A)))
+    path.unlink()
+    make(path)
+    for do in (LockFile(path).pins, lambda: LockFile(path).change(add(Pin(NGC, digest=A))), lock_file(project).pins):
+        with pytest.raises(BadFile, match=r"gpuconsole\.lock cannot be (read|written)") as caught:
+            do()
+        assert caught.value.hint
+    below = project / "below"
+    below.mkdir()
+    assert lock_file(below).path == below / "gpuconsole.lock"
+    for folder in (project, below):
+        known = all_pins(folder)
+        assert known.pins == ()
+        assert known.unread, "that it cannot be read is said"
+
+
+@pytest.mark.parametrize("target", ["../other", "/etc/nothing-here", "deep/er", "../project2/gpuconsole.lock"])
+def test_a_link_out_of_its_folder_is_not_followed_by_a_change(project: Path, target: str) -> None:
+    for folder in ("deep", "../project2"):
+        (project / folder).mkdir()
+    link = project / "gpuconsole.lock"
+    link.symlink_to(target)
+    place = project / target
+    for there in (False, True):
+        if there and target.startswith("/"):
+            break
+        if there:
+            place.write_text(entry(NGC))
+        with pytest.raises(BadFile, match="not in its folder") as caught:
+            LockFile(link).change(add(Pin(TORCH, digest=A)))
+        assert "plain file" in caught.value.hint
+        assert place.exists() == there
+    if place.exists():
+        assert place.read_text() == entry(NGC)
+        assert list(LockFile(link).pins()) == [NGC], "it is read all the same"
 
 
 def test_a_folder_that_is_gone_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
