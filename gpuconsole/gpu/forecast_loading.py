@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -11,8 +10,10 @@ from typing import NamedTuple
 
 from gpuconsole.gpu.forecast_model import Settings
 
-_LONG_REST = 2.0
-"""Of the times between later steps: a rest so long settles what can settle by resting."""
+_LONG_REST = 1.0
+"""Of the times between later steps: a rest so much longer than a sample settles what can settle by resting."""
+_RESTED = 1e6
+"""A rest that settles counts before everything else, the longest most."""
 _BREAK = 3.2
 """So many later steps must have come at once where loading ended."""
 _AS_GOOD = 1.6
@@ -63,8 +64,8 @@ def _sharpness(points: Sequence[Point], index: int, past: Past, settings: Settin
     base, end = points[index], points[-1]
     gap = median((b.t - a.t) / b.steps for a, b in pairwise(points[index:]))
     rest = (points[index + 1].t - base.t) / gap
-    if past.rest_settles and rest >= _LONG_REST:
-        return math.inf
+    if past.rest_settles and rest - past.sampling_s / gap >= _LONG_REST:  # a step may be seen a sample late
+        return _RESTED * rest
     step = median((b.level - a.level) / max(b.steps, 1) for a, b in pairwise(points[index : index + 4]))
     if index == 0:
         return _seen_from_its_middle(points, gap, step, past, settings)

@@ -95,7 +95,7 @@ class Run:
 
     @property
     def half(self) -> str:
-        """By the seed, as for the GPU runs; those of the second round, from 15 on, all judge."""
+        """By the seed, as for the GPU runs; those of the later rounds, from 15 on, all judge."""
         return "tune" if self.seed % 2 and self.seed < 15 else "judge"
 
 
@@ -138,6 +138,14 @@ RUNS = [
     Run("ram-cycles", 23, "well", 1600, 64, _leak(name="cache", step=30, every=0.12, pieces=18, s=20)),
     Run("ram-pages", 24, "well", 800, 64, _leak(name="pages", step=50, every=0.5, s=18)),
     Run("ram-steady", 25, "well", 900, 64, _leak(keep=False, base=350, s=16)),
+    Run("ram-leak", 26, "oom", 1300, 64, _leak(base=250, step=9, every=0.45, rest=5)),
+    Run("ram-leak", 27, "oom", 1700, 64, _leak(base=450, step=14, every=0.5, rest=3)),
+    Run("shm-fills", 28, "oom", 2000, 350, _leak(name="shm", step=8, every=0.7, base=300, rest=5)),
+    Run("shm-fills", 29, "oom", 2000, 450, _leak(name="shm", step=15, every=0.8, base=200)),
+    Run("ram-leak-stops", 30, "well", 1400, 64, _leak(base=300, step=12, every=0.5, stop_after=14, s=20)),
+    Run("ram-cycles", 31, "well", 1500, 64, _leak(name="cache", step=35, every=0.14, pieces=12, s=20)),
+    Run("ram-pages", 32, "well", 850, 64, _leak(name="pages", step=45, every=0.45, s=16)),
+    Run("shm-steady", 33, "well", 2000, 500, _leak(name="shm", step=20, every=0.5, keep=False, hold=7, s=16)),
 ]
 """Odd seeds tune, even ones judge; see ``half``."""
 
