@@ -56,6 +56,7 @@ def check_image(
     on_step: OnStep,
     cancel: Cancellation | None = None,
     deadline_s: float = DEADLINE_S,
+    called: str | None = None,
 ) -> CheckReport:
     """Check an image in a fresh container, which is removed whatever happens.
 
@@ -66,6 +67,7 @@ def check_image(
         on_step: Called at each step of the launch before them.
         cancel: Ends it at any moment.
         deadline_s: For the checks alone.
+        called: The image's name for people, where ``spec`` has its id.
 
     Raises:
         NotFound: There is no such image.
@@ -76,8 +78,8 @@ def check_image(
     cancel = cancel or Cancellation()
     with waiting_container(session, spec, on_step, cancel=cancel, deadline_s=deadline_s) as container:
         report = _checked(session, container, on_record, cancel=cancel, deadline_s=deadline_s, ephemeral=True)
-    report = replace(report, environment=replace(report.environment, where=f"image {spec.image}"))
-    return _unless_cancelled(report, f"image {spec.image}")
+    report = replace(report, environment=replace(report.environment, where=f"image {called or spec.image}"))
+    return _unless_cancelled(report, f"image {called or spec.image}")
 
 
 def check_local(

@@ -11,7 +11,7 @@ from gpuconsole.core.text import plain_line
 from gpuconsole.core.users import caller_name
 from gpuconsole.services.checkqueue import CheckQueue
 from gpuconsole.services.feed import Feed, Listener
-from gpuconsole.services.killing import end_process
+from gpuconsole.services.killing import end_process, someone_elses_process
 from gpuconsole.services.runs import Run, Runs
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ class Desk:
     def refresh_images(self) -> None:
         """Ask for the images anew, in the background."""
         if self._feed is not None:
-            threading.Thread(target=self._feed.list_images, name="image-lister", daemon=True).start()
+            self._feed.refresh_images()
 
     def refresh(self) -> None:
         """Ask the engine anew, or try to connect now."""
@@ -193,14 +193,19 @@ class Desk:
         return f"Removed {container.name}."
 
     def owner(self, container: Container) -> str | None:
-        """The user it belongs to, when that is not who runs the console."""
+        """The user it belongs to, when that is not who runs the console; no file of Docker's is read for it."""
         from gpuconsole.services.ownership import someone_elses
 
-        return someone_elses(container, local=self.session.endpoint.local)
+        return someone_elses(container, local=self._feed is not None and self._feed.engine_is_local)
 
-    def end_process(self, holder: Holder) -> str:
-        """Send SIGTERM to one of one's own GPU processes."""
-        return end_process(holder)
+    def process_owner(self, holder: Holder, container: Container | None) -> str | None:
+        """The user a process, or the container it is in, belongs to, when that is not who runs the console."""
+        other = None if holder.user == self.me else someone_elses_process(holder)
+        return other or (self.owner(container) if container is not None else None)
+
+    def end_process(self, holder: Holder, *, others: bool = False) -> str:
+        """Send SIGTERM to a GPU process; to another user's only with ``others``."""
+        return end_process(holder, others=others)
 
     # --- checks: one after another, on a thread of their own ---
 
@@ -219,12 +224,13 @@ class Desk:
         from gpuconsole.launch.spec import LaunchSpec, PullPolicy
         from gpuconsole.services.checking import check_image
 
-        spec = LaunchSpec(image=name, pull=PullPolicy.NEVER)
+        # By its id: the name may be pinned to another image here, and mean another one by the time of the check.
+        spec = LaunchSpec(image=image_id, pull=PullPolicy.NEVER)
         return self._checks.add(
             name,
             image_id,
             lambda on_record, cancel: check_image(
-                self.session, spec, on_record, on_step=lambda step: None, cancel=cancel
+                self.session, spec, on_record, on_step=lambda step: None, cancel=cancel, called=name
             ),
         )
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from gpuconsole.core.errors import ConsoleError
+from gpuconsole.services.imagelister import ImageLister
 from gpuconsole.services.overview import Overview
 from gpuconsole.services.sampler import Sampler
+from gpuconsole.services.uids import Uids
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from gpuconsole.engine.model import Container, EngineEvent, EngineInfo, Image, Usage
     from gpuconsole.engine.protocol import Engine
     from gpuconsole.host.model import HostView
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 _GPUS_FIRST_S = 0.3
 """The engine waits so long for the first picture with the GPUs, which is there sooner unless the driver starts up."""
-_UIDS_LAST_S = 10.0
 _NOT_YET = "the GPUs are still being looked at"
 
 
@@ -63,29 +62,6 @@ class Listener(Protocol):
         """The images changed."""
 
 
-class Uids:
-    """User ids of containers' main processes, looked up anew only now and then: a process seldom becomes another's."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, tuple[int | None, float, int | None]] = {}
-
-    def of(self, container: Container) -> int | None:
-        """The user id; None when it cannot be seen."""
-        from gpuconsole.services.ownership import main_process_uid
-
-        now = time.monotonic()
-        pid, looked_at, uid = self._known.get(container.id, (None, 0.0, None))
-        if pid is None or pid != container.pid or now - looked_at >= _UIDS_LAST_S:
-            uid = main_process_uid(container)
-            self._known[container.id] = (container.pid, now, uid)
-        return uid
-
-    def keep(self, container_ids: Iterable[str]) -> None:
-        """Forget all others."""
-        for gone in self._known.keys() - frozenset(container_ids):
-            self._known.pop(gone, None)
-
-
 class Feed:
     """Looks at GPUs and engine until it is closed.
 
@@ -101,6 +77,7 @@ class Feed:
         self._overview = Overview(session)
         self._usage: UsageReader | None = None
         self._uids = Uids()
+        self._lister = ImageLister(self._list_images)
         self._lock = threading.Lock()
         self._containers: tuple[Container, ...] = ()
         self._images: dict[str, Image] = {}
@@ -134,6 +111,7 @@ class Feed:
     def close(self) -> None:
         """End it; what hangs is left behind, and harms nothing."""
         self._closed.set()
+        self._lister.close()
         self._sampler.stop(0.2)
         watcher = self._watcher
         if watcher is not None:
@@ -156,10 +134,19 @@ class Feed:
         """The containers whose CPU and memory somebody sees."""
         self._wanted = container_ids
 
+    def refresh_images(self) -> None:
+        """Ask for the images anew, soon, and tell them."""
+        self._lister.ask()
+
     def refresh(self) -> None:
         """Ask the engine anew, or try to connect now."""
         if self._watcher is not None:
             self._watcher.refresh()
+
+    @property
+    def engine_is_local(self) -> bool:
+        """The engine's containers are this machine's, as the engine that was last connected to is."""
+        return self._local
 
     # --- GPUs: the sampler's thread ---
 
@@ -245,7 +232,7 @@ class Feed:
             )
         )
         if state.connected:
-            self.list_images()
+            self.refresh_images()
 
     def _listed(self, containers: tuple[Container, ...]) -> None:
         with self._lock:
@@ -255,9 +242,9 @@ class Feed:
 
     def _happened(self, event: EngineEvent) -> None:
         if event.kind == "image":
-            threading.Thread(target=self.list_images, name="image-lister", daemon=True).start()
+            self.refresh_images()
 
-    def list_images(self) -> None:
+    def _list_images(self) -> None:
         """Ask for the images and tell them; silently nothing while the engine is away."""
         from gpuconsole.services.images import view_images
 

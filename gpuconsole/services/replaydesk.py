@@ -99,7 +99,7 @@ class ReplayDesk(Desk):
         """Nobody can enter a container of a recording."""
         raise refusal()
 
-    def end_process(self, holder: Holder) -> str:
+    def end_process(self, holder: Holder, *, others: bool = False) -> str:
         """No process of a recording can be ended."""
         raise refusal()
 
