@@ -23,6 +23,7 @@ from gpuconsole.services.secrets import mask_arguments, mask_text
 from gpuconsole.services.tunnels import Server, tunnel
 from gpuconsole.tui import actions
 from gpuconsole.tui.present.cell import Cell, Column, Row
+from gpuconsole.tui.screens.lending import terminal_lent
 from gpuconsole.tui.widgets.grid import Grid
 from gpuconsole.tui.widgets.keyline import KeyLine
 from gpuconsole.tui.widgets.lines import Lines
@@ -190,13 +191,10 @@ class CopyScreen(ModalScreen[None]):
 def show_bare(app: ConsoleApp, what: Copy) -> None:
     """Give the terminal back and print the text: there it can be marked, also over several rows, as in a shell."""
     try:
-        with app.suspend():
-            app.desk.pause()
+        with terminal_lent(app):
             sys.__stdout__.write(f"\x1b[2J\x1b[H{what.text}\n\n[enter goes back to the console] ")  # type: ignore[union-attr]
             sys.__stdout__.flush()  # type: ignore[union-attr]
             sys.__stdin__.readline()  # type: ignore[union-attr]
-            app.desk.resume()
-        app.refresh(layout=True)
     except SuspendNotSupported:
         from gpuconsole.tui.screens.reading import ReadingScreen
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from textual import work
@@ -14,17 +12,18 @@ from textual.screen import Screen
 
 from gpuconsole.core.errors import ConsoleError
 from gpuconsole.host.model import Holder
-from gpuconsole.services import ringing, tmux
+from gpuconsole.services import ringing
 from gpuconsole.services.kinds import is_container, is_image
 from gpuconsole.services.runs import Run
 from gpuconsole.tui import actions
-from gpuconsole.tui.failures import tell_failure
 from gpuconsole.tui.messages import ActionBroke, ActionDone, ActionFailed
+from gpuconsole.tui.screens.lending import enter
 
 if TYPE_CHECKING:
     from gpuconsole.engine.model import Container
     from gpuconsole.tui.app import ConsoleApp
     from gpuconsole.tui.screens.listing import Listing
+    from gpuconsole.tui.screens.question import Question
     from gpuconsole.tui.screens.subjects import Thing
 
 _CHANGING = frozenset(action.method.partition("(")[0] for action in actions.ALL if action.changes)
@@ -113,21 +112,26 @@ class Doing(Screen[None]):
 
         threading.Thread(target=carry_out, name="action", daemon=True).start()
 
-    @work(group="questions", description="A question")
-    async def _ask(self, verb: str, container: Container, act: Callable[[Container], str]) -> None:
-        """Ask, harder when it is someone else's; then do it."""
-        from gpuconsole.tui.screens.question import Question, QuestionScreen
+    @work(group="questions", exit_on_error=False, description="A question")
+    async def _ask(self, question: Question, then: Callable[[], object]) -> None:
+        """Ask; at yes go on."""
+        from gpuconsole.tui.screens.question import QuestionScreen
 
-        owner = self.app.desk.owner(container)
-        question = Question(
-            title=f"{verb} {container.name}?",
-            body=_consequences(verb, container),
-            verb=verb,
-            word=container.name if owner else None,
-            warning=f"It belongs to {owner}." if owner else "",
-        )
         if await self.app.push_screen_wait(QuestionScreen(question)):
-            self._do(act, container)
+            then()
+
+    def _ask_about(self, verb: str, container: Container, then: Callable[[], object]) -> None:
+        """Ask, harder when it is someone else's; at yes go on."""
+        from gpuconsole.tui.screens.asking import about_container
+
+        self._ask(about_container(verb, container, self.app.desk.owner(container)), then)
+
+    def _ask_if_others(self, verb: str, container: Container, then: Callable[[], object]) -> None:
+        """Go on, after a question when it is someone else's."""
+        if self.app.desk.owner(container):
+            self._ask_about(verb, container, then)
+        else:
+            then()
 
     def _container(self) -> Container | None:
         thing = self.thing
@@ -136,56 +140,55 @@ class Doing(Screen[None]):
     def action_start(self) -> None:
         """Start it."""
         if container := self._container():
-            self._do(self.app.desk.start_container, container)
+            self._ask_if_others("Start", container, partial(self._do, self.app.desk.start_container, container))
 
     def action_stop(self) -> None:
         """Stop it, after a question."""
         if container := self._container():
-            self._ask("Stop", container, self.app.desk.stop_container)
+            self._ask_about("Stop", container, partial(self._do, self.app.desk.stop_container, container))
 
     def action_restart(self) -> None:
         """Restart it, after a question when it runs."""
         if container := self._container():
             if container.running:
-                self._ask("Restart", container, self.app.desk.restart_container)
+                self._ask_about("Restart", container, partial(self._do, self.app.desk.restart_container, container))
             else:
-                self._do(self.app.desk.start_container, container)
+                self.action_start()
 
     def action_pause(self) -> None:
         """Freeze it, or let it go on."""
         if container := self._container():
-            if self.app.desk.owner(container):
-                self._ask("Pause", container, self.app.desk.pause_container)
-            else:
-                self._do(self.app.desk.pause_container, container)
+            verb = "Resume" if container.state.value == "paused" else "Pause"
+            self._ask_if_others(verb, container, partial(self._do, self.app.desk.pause_container, container))
 
     def action_remove(self) -> None:
         """Remove it, after a question."""
         if container := self._container():
-            self._ask("Remove", container, self.app.desk.remove_container)
+            self._ask_about("Remove", container, partial(self._do, self.app.desk.remove_container, container))
 
-    @work(group="questions", description="A question")
-    async def action_kill(self) -> None:
-        """End a GPU process, after a question."""
-        from gpuconsole.tui.screens.question import Question, QuestionScreen
+    def action_kill(self) -> None:
+        """End a GPU process, after a question; someone else's after a harder one."""
+        from gpuconsole.tui.screens.asking import about_process
 
         holder = self.thing
         if not isinstance(holder, Holder):
             return
-        what = f"pid {holder.pid} of {holder.user or holder.uid or 'an unknown user'} on GPU {holder.gpu_index}"
-        question = Question(f"End process {holder.pid}?", f"{what}:\n{holder.command or '–'}", "End")
-        if await self.app.push_screen_wait(QuestionScreen(question)):
-            self._do(self.app.desk.end_process, holder)
+        inside = (view.container for view in self.app.containers or () if view.container.id == holder.container_id)
+        owner = self.app.desk.process_owner(holder, next(inside, None))
+        end = partial(self.app.desk.end_process, holder, others=owner is not None)
+        self._ask(about_process(holder, owner), partial(self._do, end))
 
     def action_check(self) -> None:
         """Check it; the run is shown under Runs."""
-        thing = self.thing
+        thing, desk = self.thing, self.app.desk
         if is_container(thing):
-            self.app.desk.check_container(thing.container)
+            begin = partial(self._begin_check, desk.check_container, thing.container)
+            self._ask_if_others("Check", thing.container, begin)
         elif is_image(thing):
-            self.app.desk.check_image(thing.image.name, thing.image.id)
-        else:
-            return
+            self._begin_check(desk.check_image, thing.image.name, thing.image.id)
+
+    def _begin_check(self, begin: Callable[..., str], *arguments: Any) -> None:
+        begin(*arguments)
         words = f"Check begun; {self.app.keys.name('tabs.runs')} on the main screen shows it."
         self.app.notify(words, markup=False, timeout=3)
 
@@ -244,35 +247,3 @@ class Doing(Screen[None]):
         """Its own terminal."""
         if container := self._container():
             enter(self.app, "attach", container)
-
-
-def _consequences(verb: str, container: Container) -> str:
-    if verb == "Remove":
-        running = "It runs: it will be killed. " if container.running else ""
-        return f"{running}What was written inside it goes; mounted folders and named volumes stay.\n{container.image}"
-    if verb in ("Stop", "Restart"):
-        return f"SIGTERM now, SIGKILL after 10 s.\n{container.image}"
-    return container.image
-
-
-def enter(app: ConsoleApp, verb: str, container: Container) -> None:
-    """Open a shell or the container's own terminal: in a tmux window inside tmux, else here, the console waiting."""
-    arguments = [verb, "--here", container.name]
-    try:
-        arguments = ["--host", app.desk.address(), *arguments]
-        if tmux.inside():
-            tmux.show_window(container.name, tmux.our_command([*arguments, "--hold"]), mark=f"{verb}:{container.id}")
-            return
-    except ConsoleError as error:
-        tell_failure(app, error)
-        return
-    app.desk.pause()
-    with app.suspend():
-        os.write(1, b"\x1b[2J\x1b[H")
-        subprocess.run([sys.executable, "-P", "-m", "gpuconsole", *arguments], check=False)
-        # A message that stays only as long as the console takes to draw over it is none.
-        if sys.stdin.isatty():
-            os.write(1, b"\r\n[enter goes back to the console]")
-            sys.stdin.readline()
-    app.desk.resume()
-    app.refresh(layout=True)

@@ -21,9 +21,9 @@ from gpuconsole.tui import actions
 from gpuconsole.tui.messages import ActionDone, ActionFailed
 from gpuconsole.tui.present import launchform, launchtext
 from gpuconsole.tui.present.cell import Cell
-from gpuconsole.tui.screens.doing import enter
 from gpuconsole.tui.screens.launchfields import LaunchFields
 from gpuconsole.tui.screens.launchweighing import Weighing
+from gpuconsole.tui.screens.lending import enter
 from gpuconsole.tui.screens.question import Question, QuestionScreen
 from gpuconsole.tui.widgets.completer import Choices
 from gpuconsole.tui.widgets.keyline import KeyLine
@@ -286,7 +286,7 @@ class LaunchScreen(Weighing):
             self.app.desk.drafts.unsent = now if now != self._begun_with or self.app.desk.drafts.unsent else None
         self.dismiss(None)
 
-    @work(group="questions", description="A question")
+    @work(group="questions", exit_on_error=False, description="A question")
     async def _ask_to_stop(self, run: LaunchRun) -> None:
         question = Question(
             title="Stop this launch?",

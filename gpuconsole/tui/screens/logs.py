@@ -285,7 +285,7 @@ class LogScreen(Screen[None]):
         if event.value.strip():
             self._ask_and_save(Path(event.value.strip()).expanduser())
 
-    @work(group="questions", description="A question")
+    @work(group="questions", exit_on_error=False, description="A question")
     async def _ask_and_save(self, path: Path) -> None:
         from gpuconsole.tui.screens.question import Question, QuestionScreen
 

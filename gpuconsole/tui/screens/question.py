@@ -25,6 +25,8 @@ class Question:
     """The button's word."""
     word: str | None = None
     """What must be typed to go on, when it is someone else's."""
+    word_is: str = "its name"
+    """What that word is of the object."""
     warning: str = ""
 
 
@@ -51,7 +53,7 @@ class QuestionScreen(ModalScreen[bool]):
             if question.warning:
                 yield Static(question.warning, id="warning", markup=False)
             if question.word is not None:
-                yield Static("Type its name to go on:", markup=False)
+                yield Static(f"Type {question.word_is} to go on:", markup=False)
                 yield Input(id="word", compact=True)
             with Horizontal(id="buttons"):
                 yield Button("Cancel", id="no", compact=True)

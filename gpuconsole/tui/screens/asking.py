@@ -1,0 +1,54 @@
+"""What is asked before something is changed: a plain question about one's own, the name typed for another user's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpuconsole.core.text import shorten
+from gpuconsole.services.secrets import mask_text
+from gpuconsole.tui.screens.question import Question
+
+if TYPE_CHECKING:
+    from gpuconsole.engine.model import Container
+    from gpuconsole.host.model import Holder
+
+_SHOWN = 300
+"""Characters of a command line in a question."""
+
+
+def about_container(verb: str, container: Container, owner: str | None) -> Question:
+    """Whether ``verb`` is to be done to a container; ``owner`` is another user, None when it is one's own."""
+    return Question(
+        title=f"{verb} {container.name}?",
+        body=_consequences(verb, container),
+        verb=verb,
+        word=container.name if owner else None,
+        warning=f"It belongs to {owner}." if owner else "",
+    )
+
+
+def about_process(holder: Holder, owner: str | None) -> Question:
+    """Whether a process is to be ended; ``owner`` is another user, None when it is one's own."""
+    whose = holder.user or holder.uid
+    of = f" of {whose}" if whose is not None else ""
+    inside = f", in {holder.container_name}" if holder.container_name else ""
+    command = shorten(mask_text(holder.command), _SHOWN) if holder.command else "–"
+    return Question(
+        title=f"End process {holder.pid}?",
+        body=f"pid {holder.pid}{of} on GPU {holder.gpu_index}{inside}:\n{command}",
+        verb="End",
+        word=str(holder.pid) if owner else None,
+        word_is="its number",
+        warning=f"It belongs to {owner}." if owner else "",
+    )
+
+
+def _consequences(verb: str, container: Container) -> str:
+    if verb == "Remove":
+        running = "It runs: it will be killed. " if container.running else ""
+        return f"{running}What was written inside it goes; mounted folders and named volumes stay.\n{container.image}"
+    if verb in ("Stop", "Restart"):
+        return f"SIGTERM now, SIGKILL after 10 s.\n{container.image}"
+    if verb == "Check":
+        return f"Programs are run inside it, and use its GPUs for a moment.\n{container.image}"
+    return container.image
