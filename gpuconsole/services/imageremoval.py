@@ -192,12 +192,29 @@ def _removed(engine: Engine, each: Removal) -> ConsoleError | None:
     # A name by digest may be left when the others are gone, and holds the image.
     for name in (*each.names, *([each.image.id] if each.whole else [])):
         try:
+            _refuse_changed(engine, each, name)
             engine.remove_image(name)
         except NotFound:
             continue
         except ConsoleError as error:
             return error
     return None
+
+
+def _refuse_changed(engine: Engine, each: Removal, name: str) -> None:
+    """Look again just before: a question may have stood for minutes, and the answer was about what it named.
+
+    Raises:
+        NotFound: It is gone already.
+        Conflict: The name leads to another image by now, or somebody gave the image a further name.
+    """
+    now = engine.image(name)
+    again = "See what is there with 'gpuconsole images', then ask again."
+    if now.id != each.image.id:
+        raise Conflict(f"{name} leads to another image by now.", hint=again)
+    fresh = [tag for tag in now.tags if tag not in each.names]
+    if each.whole and fresh:
+        raise Conflict(f"It has got another name meanwhile: {fresh[0]}.", hint=again)
 
 
 def freed_bytes(removals: Iterable[Removal]) -> int:

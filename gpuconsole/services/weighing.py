@@ -9,6 +9,7 @@ from gpuconsole.core.errors import Conflict, ConsoleError, GpuNotFound, NotFound
 from gpuconsole.core.text import plain_line
 from gpuconsole.launch.options import LaunchOptions, read_options
 from gpuconsole.launch.spec import FieldProblem, LaunchSpec, SpecInvalid
+from gpuconsole.services.imagenames import local_image
 from gpuconsole.services.obstacles import refuse_taken_name, refuse_taken_ports
 from gpuconsole.services.planning import LaunchPlan, plan_launch
 
@@ -70,7 +71,7 @@ def weigh(session: Session, options: LaunchOptions, *, name: str | None = None) 
     try:
         engine = session.engine
         engine.info()  # what it refuses here is not the GPUs' fault
-        image = _local(engine, spec.image)
+        image = local_image(engine, spec.image)
     except ConsoleError as error:
         return Weight(failure=error)
     try:
@@ -88,16 +89,9 @@ def weigh(session: Session, options: LaunchOptions, *, name: str | None = None) 
     return Weight(problems=problems, plan=plan, image=image, to_pull=image is None)
 
 
-def _local(engine: Engine, reference: str) -> Image | None:
-    try:
-        return engine.image(reference)
-    except NotFound:
-        return None
-
-
 def _local_or_none(session: Session, reference: str) -> Image | None:
     try:
-        return _local(session.engine, reference)
+        return local_image(session.engine, reference)
     except ConsoleError:
         return None
 

@@ -88,6 +88,38 @@ def test_the_answer_counts(modern: Project, open_terminal: Callable[..., Termina
     assert modern.has(name) is (code != 0)
 
 
+def retagged(project: Project, name: str) -> None:
+    """The name leads to another image."""
+    project.engine.docker("tag", extra(project, "org/later:1"), name)
+
+
+def named_again(project: Project, name: str) -> None:
+    """The image has got a name that nobody was asked about."""
+    project.engine.docker("tag", name, "org/later:1")
+
+
+@pytest.mark.parametrize("arguments", [("rm", "org/waited:1"), ("rm", "ID"), ("prune", "--all")])
+@pytest.mark.parametrize("change", [retagged, named_again])
+def test_what_changes_while_a_question_stands_is_not_what_was_asked(
+    project: Project,
+    open_terminal: Callable[..., Terminal],
+    arguments: tuple[str, ...],
+    change: Callable[[Project, str], None],
+) -> None:
+    name = extra(project, "org/waited:1")
+    own = project.engine.docker("inspect", "-f", "{{.Id}}", name).stdout.strip()
+    terminal = open_terminal(project.engine, "image", *(own if each == "ID" else each for each in arguments))
+    terminal.wait_for("at most?")
+    change(project, name)
+    there = project.engine.docker("inspect", "-f", "{{.Id}}", name).stdout
+    terminal.send("y\n")
+    code = terminal.wait()
+    assert project.has("org/later:1")
+    assert project.engine.docker("inspect", "-f", "{{.Id}}", name).stdout == there
+    assert code == (6 if arguments[0] == "rm" else 0)
+    terminal.wait_for("org/waited:1 stays")
+
+
 @pytest.mark.parametrize("running", [True, False])
 def test_what_a_container_was_made_from_stays(project: Project, running: bool) -> None:
     name = extra(project, "org/used:1")
