@@ -63,7 +63,7 @@ def pull(settings: Settings, references: tuple[str, ...], pin_too: bool, force: 
     try:
         outcomes = run_interruptible(
             lambda cancel: _pull_all(puller, wanted, told, cancel),
-            tell=lambda: _tell_interrupt(told),
+            tell=lambda: told.say("Interrupted: ending the pull. Again to leave at once."),
             left=lambda: left_at_once(
                 "the engine may go on for a moment", hint="See what there is by 'gpuconsole images'."
             ),
@@ -74,11 +74,6 @@ def pull(settings: Settings, references: tuple[str, ...], pin_too: bool, force: 
     if pin_too:
         _pin(session.engine, [outcome for outcome in outcomes.values() if not isinstance(outcome, ConsoleError)])
     return max(codes)
-
-
-def _tell_interrupt(told: Teller) -> None:
-    told.close()  # a picture would be drawn over the words
-    talk("Interrupted: ending the pull. Again to leave at once.")
 
 
 def _wanted(texts: Sequence[str]) -> list[Reference]:

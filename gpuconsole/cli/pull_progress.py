@@ -41,6 +41,10 @@ class Teller(Protocol):
         """It is over, one way or the other; what became of it is told elsewhere."""
         ...
 
+    def say(self, text: str) -> None:
+        """A line of another subject, between what is told."""
+        ...
+
     def close(self) -> None:
         """All is over."""
         ...
@@ -91,6 +95,10 @@ class JsonLines:
     def end(self, reference: str) -> None:
         """Its last line is written with what became of it."""
 
+    def say(self, text: str) -> None:
+        """To the person: stdout is for JSON alone."""
+        talk(text)
+
     def close(self) -> None:
         """Nothing is open."""
 
@@ -122,6 +130,11 @@ class Lines:
 
     def end(self, reference: str) -> None:
         """What became of it is told elsewhere."""
+
+    def say(self, text: str) -> None:
+        """A line like the others."""
+        with self._lock:
+            talk(text)
 
     def close(self) -> None:
         """Nothing is open."""
@@ -157,6 +170,13 @@ class Picture:
             self._states.pop(reference, None)
             self._draw()
 
+    def say(self, text: str) -> None:
+        """A line that stays, above the picture."""
+        with self._lock:
+            self._put([])
+            talk(text)
+            self._draw()
+
     def close(self) -> None:
         """Leave nothing of the picture behind."""
         with self._lock:
@@ -165,7 +185,11 @@ class Picture:
 
     def _draw(self) -> None:
         width, height = shutil.get_terminal_size()
-        lines = [_cut(line, width - 1) for line in picture(list(self._states.values()), self._glyphs, height - 1)]
+        lines = picture(list(self._states.values()), self._glyphs, height - 1)
+        self._put([_cut(line, width - 1) for line in lines])
+
+    def _put(self, lines: Sequence[str]) -> None:
+        """These lines in the place of the last ones."""
         above = f"\x1b[{self._drawn}A" if self._drawn else ""
         text = "".join(f"{self._glyphs.text(line)}\x1b[K\n" for line in lines)
         try:

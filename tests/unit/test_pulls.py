@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from gpuconsole.cli.glyphs import Glyphs
-from gpuconsole.cli.pull_progress import Lines, picture
+from gpuconsole.cli.pull_progress import Lines, Picture, picture
 from gpuconsole.cli.tables import width_of
 from gpuconsole.core.errors import Conflict, ConsoleError, EngineRefused, ExitCode
 from gpuconsole.engine.docker.refusals import pull_refusal
@@ -28,7 +31,7 @@ from gpuconsole.images.neartags import nearest_tags
 from gpuconsole.images.reference import Reference, parse
 from gpuconsole.images.registry import Manifest, Registries
 from gpuconsole.images.registrycalls import RegistryError
-from gpuconsole.services.cancelling import Cancellation
+from gpuconsole.services.cancelling import Cancellation, Cancelled
 from gpuconsole.services.completing import pinned_names, reference_names
 from gpuconsole.services.pace import Pace, left_s
 from gpuconsole.services.pulling import PullMeter, PullState
@@ -40,6 +43,8 @@ from gpuconsole.services.pullobstacles import (
     refuse_other_platform,
     room,
 )
+from gpuconsole.services.pullruns import Puller
+from gpuconsole.services.session import Session
 
 MIB = 2**20
 TORCH = "pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime"
@@ -126,6 +131,77 @@ def test_the_picture_fits_the_screen(rows: int, unicode: bool) -> None:
     assert lines[0] == TORCH
     assert rows < 4 or "5/12 layers · 900 MiB of 4.9 GiB · 12.5 MiB/s · 67 min left" in lines[1]
     assert picture([], Glyphs(), rows) == []
+
+
+def screen(written: str) -> list[str]:
+    """What a terminal shows after all this."""
+    lines, row, column = [""], 0, 0
+    for part in re.findall(r"\x1b\[\d*[A-Z]|[\r\n]|[^\x1b\r\n]+", written):
+        if part == "\n":
+            row, column = row + 1, 0
+            lines += [""] * (row + 1 - len(lines))
+        elif part == "\r":
+            column = 0
+        elif part.endswith("A") and part[0] == "\x1b":
+            row -= int(part[2:-1])
+        elif part == "\x1b[K":
+            lines[row] = lines[row][:column]
+        elif part == "\x1b[J":
+            lines[row:] = [lines[row][:column]]
+        else:
+            lines[row] = lines[row][:column].ljust(column) + part + lines[row][column + len(part) :]
+            column += len(part)
+    return [line for line in lines if line]
+
+
+def test_what_is_said_between_stays_whole(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Pulls tell of themselves from threads of their own, also while somebody is told of an interrupt."""
+    monkeypatch.setattr("gpuconsole.cli.pull_progress._DRAW_S", 0.0)
+    drawn = Picture(Glyphs(unicode=False))
+    names = [f"team/image:{number}" for number in range(4)]
+    drawn.begin(names)
+
+    def tell(name: str) -> None:
+        for number in range(30):
+            drawn.state(PullState(name, 3, 0, 1, number * MIB, 40 * MIB))
+        drawn.end(name)
+
+    threads = [threading.Thread(target=tell, args=(name,)) for name in names]
+    for thread in threads:
+        thread.start()
+    said = [f"Interrupted for the {number}. time." for number in range(20)]
+    for text in said:
+        drawn.say(text)
+    for thread in threads:
+        thread.join()
+    drawn.state(PullState(names[0], 3, 0, 1, MIB, 40 * MIB))
+    drawn.close()
+    assert screen(capsys.readouterr().err) == said
+
+
+def test_a_pull_that_waited_for_its_turn_asks_nobody_once_it_is_interrupted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+
+    class Silent:
+        """An engine and registries that should not be asked."""
+
+        def info(self) -> EngineInfo:
+            return INFO
+
+        def __getattr__(self, name: str) -> None:
+            asked.append(name)
+            raise AssertionError(name)
+
+    monkeypatch.setattr("gpuconsole.services.pullruns.registries", Silent)
+    session = SimpleNamespace(engine=Silent())
+    cancel = Cancellation()
+    cancel.request()
+    for name in (TORCH, f"{TORCH}@sha256:{'0' * 64}"):
+        with pytest.raises(Cancelled, match="was not pulled"):
+            Puller(cast(Session, session)).pull(parse(name), cancel=cancel, on_state=lambda _: None)
+    assert asked == []
 
 
 def test_lines_stay_where_there_is_no_terminal(
