@@ -16,7 +16,9 @@ _WORDS = (
     r"(?:KEYS?|TOKENS?|SECRETS?|PASS|PASSWORDS?|PASSWD|PASSPHRASE|PASSCODE|PWD|CREDENTIALS?|CREDS?|AUTH|COOKIES?"
     r"|DSN|WEBHOOK|JWT|BEARER)"
 )
-_SECRET_NAME = rf"(?:{_WORDS}|AUTHORIZATION|CONNECTION_STRING)(?![A-Z])"
+# Short words are secrets only as words of their own: not COMPAT, not PIN_MEMORY.
+_SHORT = r"(?<![A-Z])(?:PAT|SALT|SIG|SIGNATURE|PIN$)"
+_SECRET_NAME = rf"(?:{_WORDS}|{_SHORT}|AUTHORIZATION|CONNECTION_STRING)(?![A-Z])"
 _CAMEL = r"(?<=[a-z0-9])(?=[A-Z])"
 _HARMLESS_NAMES = frozenset({"PWD", "OLDPWD", "SSH_AUTH_SOCK"})
 # A name that counts or measures: max_tokens, token-count, pad_token_id, KEY_LENGTH, auth-timeout.
@@ -140,7 +142,7 @@ _RULES: tuple[tuple[tuple[str, ...], str, str | Callable[[re.Match[str]], str]],
 Patterns are compiled when the first text asks for them: all of them would take ``status`` 20 ms.
 """
 _NAMING = ("key", "token", "secret", "pass", "pwd", "cred", "auth", "cookie", "dsn", "webhook", "jwt", "bearer",
-           "connection")  # fmt: skip
+           "connection", "pat=", "salt", "sig=", "signature", "pin=")  # fmt: skip
 
 
 def _mask_named(text: str) -> str:

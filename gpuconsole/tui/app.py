@@ -8,7 +8,7 @@ import threading
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
-from textual.app import App, SystemCommand
+from textual.app import SystemCommand
 from textual.binding import BindingType
 from textual.reactive import reactive
 from textual.screen import Screen
@@ -27,6 +27,7 @@ from gpuconsole.tui.failures import tell_failure, tell_worker_error
 from gpuconsole.tui.history import GpuHistory
 from gpuconsole.tui.keymap import Keymap
 from gpuconsole.tui.present.helping import key_name
+from gpuconsole.tui.room import RoomyApp
 from gpuconsole.tui.screens.main import MainScreen
 from gpuconsole.tui.widgets.tones import CLASSES
 
@@ -46,7 +47,7 @@ PACES_S = (0.5, 1.0, 2.0, 5.0, 10.0)
 """Seconds between looks that can be chosen."""
 
 
-class ConsoleApp(App[None]):
+class ConsoleApp(RoomyApp):
     """The console.
 
     Args:

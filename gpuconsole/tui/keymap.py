@@ -57,10 +57,13 @@ class Keymap:
         """As Textual takes it."""
         return {name: ",".join(keys) for name, keys in self.changed.items()}
 
+    def of(self, action_id: str) -> tuple[str, ...]:
+        """The keys that do it, as Textual names them."""
+        return self.changed.get(action_id) or _USUAL[action_id]
+
     def name(self, action_id: str) -> str:
         """The key that does it, as it stands on the keyboard."""
-        keys = self.changed.get(action_id) or _USUAL[action_id]
-        return key_name(keys[0])
+        return key_name(self.of(action_id)[0])
 
     def fill(self, text: str) -> str:
         """``text`` with each ``{action.id}`` replaced by its key. Only for sentences of ours."""

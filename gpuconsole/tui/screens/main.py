@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from gpuconsole.tui.app import ConsoleApp
     from gpuconsole.tui.screens.subjects import Thing
 
-SMALLEST = (40, 10)
 """Columns and rows below which only a word to enlarge the window is shown."""
 _STILL_S = 0.9
 """When nothing is new for so long, it is drawn anew for the clock and the ages."""
@@ -79,7 +78,6 @@ class MainScreen(Doing, Screen[None]):
             yield DetailPane(self.app.glyphs, id="pane")
         yield Input(id="filter", placeholder="words to look for; enter keeps, esc shows all", compact=True)
         yield KeyLine(id="keys")
-        yield Lines(id="too-small")
 
     def on_mount(self) -> None:
         """Follow the app's state."""
@@ -179,12 +177,7 @@ class MainScreen(Doing, Screen[None]):
         panel.show(lines)
 
     def on_resize(self, event: events.Resize) -> None:
-        """Fit the strip, or ask for a larger window."""
-        small = event.size.width < SMALLEST[0] or event.size.height < SMALLEST[1]
-        self.set_class(small, "-too-small")
-        self.query_one("#too-small", Lines).show(
-            notice.too_small(event.size.width, event.size.height, SMALLEST, quits=self.app.keys.name("app.quit"))
-        )
+        """Fit the strip."""
         self.query_one(GpuStrip).rows_at_most = max(2, min(17, (event.size.height - 6) // 2))
         self.query_one(GpuStrip).draw()
         self._draw()
