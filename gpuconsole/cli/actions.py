@@ -12,6 +12,7 @@ from gpuconsole.cli.others import ask_for_others, others_option, yes_option
 from gpuconsole.cli.output import confirm, data, failure, talk
 from gpuconsole.core.errors import Conflict, ConsoleError
 from gpuconsole.engine.model import Container, ContainerState
+from gpuconsole.services.imagenames import written_name
 from gpuconsole.services.naming import find
 
 _grace = click.option(
@@ -185,7 +186,7 @@ def rm(settings: Settings, names: tuple[str, ...], force: bool, volumes: bool, y
             _need_force(container)
         if not ask_for_others(settings, container, "remove", yes=yes, others=others):
             doing = "Kill and remove" if alive else "Remove"
-            confirm(f"{doing} container {container.name} ({container.image})?", assume_yes=yes)
+            confirm(f"{doing} container {container.name} ({written_name(container)})?", assume_yes=yes)
         engine.remove(container.id, force=force, volumes=volumes)
         return None
 

@@ -11,6 +11,8 @@ from typing import Literal
 
 _FLOOR = 8
 """Cells below which a column is not narrowed: less of a name says nothing."""
+_WIDEST = 100
+"""Cells that a column's other rows are filled up to at most, however long one of them is."""
 _LEAST = 8
 """Cells that text is wrapped to at least, however narrow the terminal."""
 
@@ -38,7 +40,7 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], *, width: in
     """Rows under titles, two spaces apart, cut to the terminal's width where a column allows it.
 
     Where that does not suffice each row becomes some lines, a cell in each with its title. When stdout is no terminal
-    nothing is cut, so that scripts get whole names.
+    nothing is cut, so that scripts get whole names; one that is very long moves its own row only.
     """
     widths = [
         max([width_of(column.title), *(width_of(row[i]) for row in rows)], default=0)
@@ -48,9 +50,11 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], *, width: in
         width = shutil.get_terminal_size().columns
     if width is not None and not _narrow(widths, columns, sum(widths) + 2 * (len(widths) - 1) - width):
         return "\n".join(line for row in rows for line in _stacked(columns, row, width))
+    if width is None:
+        widths = [min(each, _WIDEST) for each in widths]
     lines = []
     for cells in ([column.title for column in columns], *rows):
-        line = "  ".join(_fit(cell, widths[i], columns[i].align) for i, cell in enumerate(cells))
+        line = "  ".join(_fit(cell, widths[i], columns[i].align, cut=width is not None) for i, cell in enumerate(cells))
         lines.append(line.rstrip())
     return "\n".join(lines)
 
@@ -75,8 +79,8 @@ def _stacked(columns: Sequence[Column], row: Sequence[str], width: int) -> Itera
             yield from wrapped(f"{column.title} {cell.strip()}", width, first="  ", rest="    ")
 
 
-def _fit(text: str, width: int, align: str) -> str:
-    if width_of(text) > width:
+def _fit(text: str, width: int, align: str, *, cut: bool) -> str:
+    if cut and width_of(text) > width:
         text = text[: _fitting(text, width - 1)] + "…"
     padding = " " * (width - width_of(text))
     return padding + text if align == "right" else text + padding

@@ -171,6 +171,15 @@ def test_a_table_fits_the_width_it_is_given_and_cuts_only_what_may_be_cut() -> N
     assert "a" * 40 in table(columns, rows)
 
 
+def test_one_very_long_name_moves_its_own_row_only() -> None:
+    columns = (Column("NAME", flexible=True), Column("STATE"))
+    title, first, second = table(columns, [["n" * 5000, "up"], ["short", "up"]]).splitlines()
+    assert first == "n" * 5000 + "  up", "scripts get whole names"
+    assert len(title) < 200
+    assert len(second) < 200
+    assert title.index("STATE") == second.index("up")
+
+
 def test_exit_codes_in_the_readme_are_those_of_the_code() -> None:
     text = README.read_text()
     for code in ExitCode:

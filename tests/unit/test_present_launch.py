@@ -201,3 +201,8 @@ def test_a_pull_shows_its_whole_and_its_layers_in_the_room_there_is() -> None:
 def test_a_failure_is_told_without_anything_a_terminal_obeys() -> None:
     text = text_of(launchtext.failure_lines(EngineRefused("no \x1b[2J such\nthing.", hint="Do \x07that."), 40))
     assert text == " no such thing.\n Do that."
+
+
+def test_no_gpu_is_asked_for_where_there_is_none() -> None:
+    assert launchform.proposed("/data", engine_is_local=True)["gpus"] == "auto"
+    assert "gpus" not in launchform.proposed("/data", engine_is_local=True, without_gpus=True)

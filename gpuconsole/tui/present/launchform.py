@@ -187,12 +187,13 @@ def proposed_image(images: Sequence[ImageView]) -> str:
     return known[0].image.tags[0] if known else ""
 
 
-def proposed(folder: str | None, *, engine_is_local: bool) -> dict[str, str]:
-    """What a form starts with: one free GPU, and the folder one stands in as the workspace."""
+def proposed(folder: str | None, *, engine_is_local: bool, without_gpus: bool = False) -> dict[str, str]:
+    """What a form starts with: one free GPU where there are any, and the folder one stands in as the workspace."""
+    gpus = {} if without_gpus else {"gpus": "auto"}
     fitting = folder and ":" not in folder and plain_line(folder) == folder
     if not fitting or not engine_is_local or folder in (os.path.expanduser("~"), "/"):
-        return {"gpus": "auto"}
-    return {"gpus": "auto", "volumes": f"{folder}:/workspace", "workdir": "/workspace"}
+        return gpus
+    return gpus | {"volumes": f"{folder}:/workspace", "workdir": "/workspace"}
 
 
 def current_folder() -> str | None:

@@ -135,7 +135,8 @@ class LaunchScreen(Weighing):
         values = dict(unsent or news.values)
         ticked = values.pop("ticks", "")
         if not values:
-            values = launchform.proposed(launchform.current_folder(), engine_is_local=local)
+            none = app.host_view is not None and not app.host_view.gpus
+            values = launchform.proposed(launchform.current_folder(), engine_is_local=local, without_gpus=none)
         if self._image is not None:
             values["image"] = self._image
         elif not values.get("image"):
