@@ -37,7 +37,7 @@ class Manifest:
     digest: str
     """``sha256:…`` of what the tag points to now."""
     platforms: tuple[str, ...]
-    """``linux/amd64``: all it is published for."""
+    """``linux/amd64``: all it is published for, without variants of a processor."""
     sizes: Mapping[str, int] = field(default_factory=dict)
     """Platform → compressed bytes of a pull; of those that were asked about."""
     layers: Mapping[str, Mapping[str, int]] = field(default_factory=dict)

@@ -79,8 +79,7 @@ def refuse_other_platform(reference: Reference, manifest: Manifest, info: Engine
     """
     wanted = platform_of(info)
     there = manifest.platforms
-    # One with a variant may do as well: the engine knows.
-    if wanted is None or not there or any(each.startswith(wanted) for each in there):
+    if wanted is None or not there or wanted in there:
         return
     raise PlatformMissing(
         f"{reference} is published for {' and '.join(there)}, not for {wanted}, which the engine's machine is.",

@@ -271,6 +271,8 @@ def test_an_image_for_another_processor_is_told_before_the_pull() -> None:
         refuse_other_platform(parse(TORCH), arm, INFO)
     refuse_other_platform(parse(TORCH), Manifest("sha256:x", ("linux/arm64", "linux/amd64")), INFO)
     refuse_other_platform(parse(TORCH), Manifest("sha256:x", ()), INFO)
+    with pytest.raises(PlatformMissing):
+        refuse_other_platform(parse(TORCH), Manifest("sha256:x", ("linux/amd64p32",)), INFO)
     refuse_other_platform(parse(TORCH), arm, EngineInfo("unix:///x", architecture="strange"))
 
 
