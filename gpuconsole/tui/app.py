@@ -225,7 +225,7 @@ class ConsoleApp(RoomyApp):
         self.notify(message.text, markup=False, timeout=4)
 
     @on(Worker.StateChanged)
-    def _watch_workers(self, event: Worker.StateChanged) -> None:
+    def hear_worker(self, event: Worker.StateChanged) -> None:
         """No worker fails in silence."""
         if event.state is WorkerState.ERROR and event.worker.error is not None:
             error = event.worker.error

@@ -14,8 +14,8 @@ from gpuconsole.services.session import Session
 from gpuconsole.tui.app import ConsoleApp
 
 
-def console(host: str, tmp_path: Path, **options: Any) -> ConsoleApp:
-    """A console on the engine at ``host``."""
+def console(host: str | None, tmp_path: Path, **options: Any) -> ConsoleApp:
+    """A console on the engine at ``host``; None takes the one that ``docker ps`` would."""
     return ConsoleApp(Desk(Session(host=host), runs_path=tmp_path / "runs.db"), **options)
 
 

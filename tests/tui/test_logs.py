@@ -9,6 +9,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
+from gpuconsole.engine.model import Container, ContainerState
 from gpuconsole.services.logfollow import LogState
 from gpuconsole.tui.app import ConsoleApp
 from gpuconsole.tui.present.logs import MOST_LINES
@@ -190,6 +191,21 @@ async def test_saving_asks_before_it_writes_over_a_file(
         await until(pilot, lambda: isinstance(app.screen, QuestionScreen))
         await pilot.press("y")
         await until(pilot, lambda: file.read_text().startswith("1\n2\n"))
+
+
+@pytest.mark.parametrize("place", ["~nobody-of-this-name/x.log", "/proc/self/nowhere/x", "missing/x", "y" * 300])
+async def test_a_place_that_cannot_be_written_is_said(tmp_path: Path, place: str) -> None:
+    app = console(f"unix://{tmp_path}/none.sock", tmp_path)
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+        screen = LogScreen(Container("ab" * 32, "train", "a:1", "sha256:1", ContainerState.EXITED))
+        app.push_screen(screen)
+        await until(pilot, lambda: app.screen is screen and screen.query("#path"))
+        await pilot.press("S")
+        screen.query_one("#path", Input).value = place
+        await pilot.press("enter")
+        await until(pilot, lambda: app._notifications)
+        assert app.is_running
+        assert app.failure is None
 
 
 async def test_closing_ends_the_following_also_with_a_frozen_engine(engine_modern: Engine, tmp_path: Path) -> None:

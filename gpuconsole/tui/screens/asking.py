@@ -9,6 +9,8 @@ from gpuconsole.services.secrets import mask_text
 from gpuconsole.tui.screens.question import Question
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from gpuconsole.engine.model import Container
     from gpuconsole.host.model import Holder
 
@@ -41,6 +43,21 @@ def about_process(holder: Holder, owner: str | None) -> Question:
         word_is="its number",
         warning=f"It belongs to {owner}." if owner else "",
     )
+
+
+def about_launch(behind: str) -> Question:
+    """Whether a launch under way is to be stopped; ``behind`` is the key that leaves it to go on."""
+    return Question(
+        title="Stop this launch?",
+        body="What was made is taken back. Layers of the image that are complete stay.\n"
+        f"{behind} instead leaves it to go on behind.",
+        verb="Stop it",
+    )
+
+
+def about_file(path: Path) -> Question:
+    """Whether a file that is there is to be written over."""
+    return Question(f"Write over {path}?", "The file is there already; what is in it goes.", "Write over")
 
 
 def _consequences(verb: str, container: Container) -> str:

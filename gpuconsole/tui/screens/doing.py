@@ -7,9 +7,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from textual import work
-from textual.screen import Screen
-
 from gpuconsole.core.errors import ConsoleError
 from gpuconsole.host.model import Holder
 from gpuconsole.services import ringing
@@ -17,13 +14,13 @@ from gpuconsole.services.kinds import is_container, is_image
 from gpuconsole.services.runs import Run
 from gpuconsole.tui import actions
 from gpuconsole.tui.messages import ActionBroke, ActionDone, ActionFailed
+from gpuconsole.tui.screens.asker import Asker
 from gpuconsole.tui.screens.lending import enter
 
 if TYPE_CHECKING:
     from gpuconsole.engine.model import Container
     from gpuconsole.tui.app import ConsoleApp
     from gpuconsole.tui.screens.listing import Listing
-    from gpuconsole.tui.screens.question import Question
     from gpuconsole.tui.screens.subjects import Thing
 
 _CHANGING = frozenset(action.method.partition("(")[0] for action in actions.ALL if action.changes)
@@ -31,7 +28,7 @@ _FOR_RUNNING = frozenset({"shell", "attach", "stop"})
 _FOR_CONTAINERS = frozenset(action.method for action in actions.CONTAINER) - {"check", "copy", "ring"}
 
 
-class Doing(Screen[None]):
+class Doing(Asker):
     """Actions of the main screen."""
 
     app: ConsoleApp
@@ -112,19 +109,11 @@ class Doing(Screen[None]):
 
         threading.Thread(target=carry_out, name="action", daemon=True).start()
 
-    @work(group="questions", exit_on_error=False, description="A question")
-    async def _ask(self, question: Question, then: Callable[[], object]) -> None:
-        """Ask; at yes go on."""
-        from gpuconsole.tui.screens.question import QuestionScreen
-
-        if await self.app.push_screen_wait(QuestionScreen(question)):
-            then()
-
     def _ask_about(self, verb: str, container: Container, then: Callable[[], object]) -> None:
         """Ask, harder when it is someone else's; at yes go on."""
         from gpuconsole.tui.screens.asking import about_container
 
-        self._ask(about_container(verb, container, self.app.desk.owner(container)), then)
+        self.ask(about_container(verb, container, self.app.desk.owner(container)), then)
 
     def _ask_if_others(self, verb: str, container: Container, then: Callable[[], object]) -> None:
         """Go on, after a question when it is someone else's."""
@@ -176,7 +165,7 @@ class Doing(Screen[None]):
         inside = (view.container for view in self.app.containers or () if view.container.id == holder.container_id)
         owner = self.app.desk.process_owner(holder, next(inside, None))
         end = partial(self.app.desk.end_process, holder, others=owner is not None)
-        self._ask(about_process(holder, owner), partial(self._do, end))
+        self.ask(about_process(holder, owner), partial(self._do, end))
 
     def action_check(self) -> None:
         """Check it; the run is shown under Runs."""

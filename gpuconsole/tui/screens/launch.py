@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import events, on, work
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, VerticalScroll
@@ -21,10 +22,10 @@ from gpuconsole.tui import actions
 from gpuconsole.tui.messages import ActionDone, ActionFailed
 from gpuconsole.tui.present import launchform, launchtext
 from gpuconsole.tui.present.cell import Cell
+from gpuconsole.tui.screens.asking import about_launch
 from gpuconsole.tui.screens.launchfields import LaunchFields
 from gpuconsole.tui.screens.launchweighing import Weighing
 from gpuconsole.tui.screens.lending import enter
-from gpuconsole.tui.screens.question import Question, QuestionScreen
 from gpuconsole.tui.widgets.completer import Choices
 from gpuconsole.tui.widgets.keyline import KeyLine
 from gpuconsole.tui.widgets.lines import Lines
@@ -287,14 +288,10 @@ class LaunchScreen(Weighing):
             self.app.desk.drafts.unsent = now if now != self._begun_with or self.app.desk.drafts.unsent else None
         self.dismiss(None)
 
-    @work(group="questions", exit_on_error=False, description="A question")
-    async def _ask_to_stop(self, run: LaunchRun) -> None:
-        question = Question(
-            title="Stop this launch?",
-            body="What was made is taken back. Layers of the image that are complete stay.\n"
-            f"{self.app.keys.name('launch.behind')} instead leaves it to go on behind.",
-            verb="Stop it",
-        )
-        if await self.app.push_screen_wait(QuestionScreen(question)) and self._run is run:
+    def _ask_to_stop(self, run: LaunchRun) -> None:
+        self.ask(about_launch(self.app.keys.name("launch.behind")), partial(self._stop, run))
+
+    def _stop(self, run: LaunchRun) -> None:
+        if self._run is run:
             run.cancel()
             self._show_step(self.WentOn(LaunchNews("stopping, and taking back what was made")))

@@ -10,7 +10,6 @@ from textual import on
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.message import Message
-from textual.screen import Screen
 from textual.timer import Timer
 
 from gpuconsole.launch.spec import FieldProblem
@@ -19,6 +18,7 @@ from gpuconsole.services.weighing import Weight, weigh
 from gpuconsole.tui.present import launchform, launchgpus, launchtext
 from gpuconsole.tui.present.cell import Cell
 from gpuconsole.tui.present.launchform import Ticks
+from gpuconsole.tui.screens.asker import Asker
 from gpuconsole.tui.screens.launchfields import LaunchFields
 from gpuconsole.tui.widgets.gpupicker import GpuPicker
 from gpuconsole.tui.widgets.lines import Lines
@@ -33,7 +33,7 @@ _SETTLE_S = 0.25
 """After so much silence what was typed is weighed."""
 
 
-class Weighing(Screen[None]):
+class Weighing(Asker):
     """A screen with the form's fields, ticks, and the lines below them."""
 
     app: ConsoleApp

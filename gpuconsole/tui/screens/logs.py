@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import textwrap
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import on, work
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.message import Message
-from textual.screen import Screen
 from textual.widgets import Input
 
 from gpuconsole.engine.model import Container
@@ -20,6 +21,8 @@ from gpuconsole.services.logfollow import LogFollower, LogState, LogStatus
 from gpuconsole.tui import actions
 from gpuconsole.tui.present import logs
 from gpuconsole.tui.present.cell import Cell
+from gpuconsole.tui.screens.asker import Asker
+from gpuconsole.tui.screens.asking import about_file
 from gpuconsole.tui.screens.saving import LogSaver
 from gpuconsole.tui.widgets.keyline import KeyLine
 from gpuconsole.tui.widgets.lines import Lines
@@ -34,7 +37,7 @@ _TYPING = ("search", "save")
 """Actions that open a line to type in."""
 
 
-class LogScreen(Screen[None]):
+class LogScreen(Asker):
     """Shows the output of one container until it is closed.
 
     Args:
@@ -272,8 +275,6 @@ class LogScreen(Screen[None]):
         )
         self.app.push_screen(CopyScreen(copies))
 
-    # --- saving ---
-
     def action_save(self) -> None:
         """Ask for the file."""
         self._type("#path", f"./{self._container.name}.log")
@@ -282,18 +283,16 @@ class LogScreen(Screen[None]):
     def _save_there(self, event: Input.Submitted) -> None:
         event.input.display = False
         self.set_focus(self._view)
-        if event.value.strip():
-            self._ask_and_save(Path(event.value.strip()).expanduser())
+        if typed := event.value.strip():
+            path = Path(os.path.expanduser(typed))  # Path's own fails at users there are not, and in closed folders
+            there = os.path.exists(path)
+            save = partial(self._save, path, overwrite=there)
+            if there:
+                self.ask(about_file(path), save)
+            else:
+                save()
 
-    @work(group="questions", exit_on_error=False, description="A question")
-    async def _ask_and_save(self, path: Path) -> None:
-        from gpuconsole.tui.screens.question import Question, QuestionScreen
-
-        overwrite = path.exists()
-        if overwrite:
-            question = Question(f"Write over {path}?", "The file is there already; what is in it goes.", "Write over")
-            if not await self.app.push_screen_wait(QuestionScreen(question)):
-                return
+    def _save(self, path: Path, *, overwrite: bool) -> None:
         self._saver.start(
             self._container.id, path, overwrite=overwrite, stamps=self._view.stamps,
             kept=tuple(self._view.buffer.lines_kept),
