@@ -141,15 +141,19 @@ def _groups(text: str, container_id: str) -> dict[str, str]:
         _, separator, rest = line.partition(":")
         controllers, separator, path = rest.partition(":")
         if separator and ".." not in Path(path).parts:
-            for controller in controllers.split(","):
-                groups[controller] = _down_to(path.lstrip("/"), container_id)
+            own = _down_to(path.lstrip("/"), container_id)
+            groups |= {controller: own for controller in controllers.split(",") if own}
     return groups
 
 
 def _down_to(path: str, container_id: str) -> str:
+    """The part of a path down to the group named by the container's id; empty when none is.
+
+    In its first moment a container's process is still in the engine's group, whose figures are not the container's.
+    """
     parts = path.split("/")
     named = [place for place, part in enumerate(parts) if container_id in part]
-    return "/".join(parts[: named[0] + 1]) if named else path
+    return "/".join(parts[: named[0] + 1]) if named else ""
 
 
 def _text(path: Path | str) -> str:

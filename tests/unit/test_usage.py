@@ -69,6 +69,19 @@ def test_a_main_process_in_a_group_below_stands_for_the_whole_container(tmp_path
     assert UsageReader(tmp_path).read({ID: 42})[ID].memory_bytes == 200 * 2**20
 
 
+def test_a_process_that_is_still_in_the_engines_group_is_left_out_and_looked_for_again(tmp_path: Path) -> None:
+    version2(tmp_path)
+    own = (tmp_path / "proc/42/cgroup").read_text()
+    put(tmp_path, "proc/42/cgroup", "0::/system.slice/docker.service\n")
+    for name in ("memory.current", "cpu.stat", "memory.stat", "memory.max", "pids.current"):
+        put(tmp_path, f"sys/fs/cgroup/system.slice/docker.service/{name}", "4000000000\n")
+    put(tmp_path, "sys/fs/cgroup/system.slice/docker.service/cpu.stat", "usage_usec 1\n")
+    reader = UsageReader(tmp_path)
+    assert reader.read({ID: 42}) == {}
+    put(tmp_path, "proc/42/cgroup", own)
+    assert reader.read({ID: 42})[ID].memory_bytes == 200 * 2**20
+
+
 def test_what_cannot_be_read_is_left_out(tmp_path: Path) -> None:
     version2(tmp_path)
     put(tmp_path, "proc/43/cgroup", "garbage\n0::/../../etc\n")
