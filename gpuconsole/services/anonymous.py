@@ -117,9 +117,6 @@ class StandIns:
                 text = re.sub(rf"(?<![^\W_]){re.escape(real)}(?![^\W_])", fake, text)
         return text
 
-    def _uuid(self, uuid: str) -> str:
-        return f"{self._number('uuid', uuid):08x}-0000-4000-8000-000000000000"
-
     def _number(self, kind: str, name: str) -> int:
         known = self._numbers.setdefault(kind, {})
         return known.setdefault(name, len(known) + 1)

@@ -30,7 +30,6 @@ class RunKind(StrEnum):
 
     CHECK = "check"
     LAUNCH = "launch"
-    PULL = "pull"
 
 
 class RunState(StrEnum):
@@ -45,7 +44,7 @@ class RunState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One check, launch or pull."""
+    """One check or launch."""
 
     id: str
     kind: RunKind

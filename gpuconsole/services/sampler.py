@@ -73,10 +73,6 @@ class Sampler(Generic[Reading]):
         self._paused = False
         self._wake.set()
 
-    def poke(self) -> None:
-        """Take a reading now."""
-        self._wake.set()
-
     def stop(self, timeout_s: float = 0.5) -> None:
         """End it; a reading under way is not waited for longer than ``timeout_s``."""
         self._stopped.set()

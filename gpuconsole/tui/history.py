@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from gpuconsole.host.model import HostView
-from gpuconsole.tui.widgets.strip import key_of
+from gpuconsole.services.ringing import gpu_key
 
 _MOST = 1_900
 """Samples of a GPU: half an hour at one a second."""
@@ -30,7 +30,7 @@ class GpuHistory:
 
     def add(self, host: HostView) -> None:
         """Take in one look; of a GPU that is gone nothing is kept."""
-        keys = {key_of(view): view.gpu for view in host.gpus}
+        keys = {gpu_key(view): view.gpu for view in host.gpus}
         for gone in self._samples.keys() - keys.keys():
             del self._samples[gone]
         for key, gpu in keys.items():

@@ -65,7 +65,7 @@ async def test_inside_tmux_its_buffer_gets_the_text_too(
 
 
 def test_a_run_without_a_report_has_less_to_copy() -> None:
-    copies = copies_of(Run("r", RunKind.PULL, "pytorch", "sha256:1", 0.0), server=Server("ws-07", "ada"))
+    copies = copies_of(Run("r", RunKind.LAUNCH, "pytorch", "sha256:1", 0.0), server=Server("ws-07", "ada"))
     assert [each.what for each in copies] == ["of", "its id"]
 
 

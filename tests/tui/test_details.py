@@ -193,7 +193,7 @@ async def test_a_process_is_followed_until_it_lets_go(nvml: NvmlBox, tmp_path: P
 async def test_a_run_nobody_remembers_any_more(tmp_path: Path, nvml: NvmlBox) -> None:
     app = console(f"unix://{tmp_path}/none.sock", tmp_path)
     async with app.run_test(size=(40, 12)) as pilot:
-        run_id = app.desk.runs.begin(RunKind.PULL, "pytorch", "sha256:1", "half way")
+        run_id = app.desk.runs.begin(RunKind.LAUNCH, "pytorch", "sha256:1", "half way")
         await until(pilot, lambda: app.runs)
         run = replace(app.runs[0], progress=0.5)
         open_details(app, run)

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from gpuconsole.services.ringing import gpu_key
 from gpuconsole.tui.app import ConsoleApp
 from gpuconsole.tui.screens.copying import CopyScreen
 from gpuconsole.tui.screens.details import ProcessDetails
 from gpuconsole.tui.screens.gpu import GpuScreen
 from gpuconsole.tui.screens.subjects import GpuSubject
 from gpuconsole.tui.widgets.lines import Lines
-from gpuconsole.tui.widgets.strip import key_of
 from tests.rig.nvml import NvmlBox, box
 from tests.rig.nvml.gpu import GpuProcess
 from tests.rig.nvml.presets import busy
@@ -30,7 +30,7 @@ def every_text(app: ConsoleApp) -> str:
 
 def key_now(app: ConsoleApp) -> str:
     assert app.host_view is not None
-    return key_of(app.host_view.gpus[0])
+    return gpu_key(app.host_view.gpus[0])
 
 
 async def opened(app: ConsoleApp) -> None:

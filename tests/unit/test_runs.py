@@ -41,7 +41,7 @@ def test_a_verdict_belongs_to_the_container_not_to_its_name(tmp_path: Path) -> N
 
 def test_one_that_was_cut_off_is_not_remembered_as_anything(tmp_path: Path) -> None:
     runs = Runs(path=tmp_path / "r.db")
-    runs.begin(RunKind.PULL, "image", "x")
+    runs.begin(RunKind.LAUNCH, "image", "x")
     runs.close()
     assert Runs(path=tmp_path / "r.db").all() == ()
 

@@ -58,7 +58,7 @@ def test_a_failure_is_told_once_until_it_changes_and_a_good_reading_ends_it() ->
     sampler = Sampler("test", take, interval_s=0.01, on_result=told.put, on_failure=told.put)
     sampler.start()
     for _ in range(8):
-        sampler.poke()
+        sampler.resume()  # a reading now
         time.sleep(0.1)
     assert done.wait(10)
     sampler.stop()

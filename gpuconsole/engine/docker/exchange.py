@@ -123,11 +123,6 @@ class Exchange:
             headers |= {"Connection": "Upgrade", "Upgrade": "tcp"}
         connection.request(self._method, self._target, body=self._body, headers=headers)
 
-    @property
-    def content_type(self) -> str:
-        """What the engine says the answer is."""
-        return self._response.headers.get("Content-Type", "") if self._response else ""
-
     def read(self) -> bytes:
         """What came next; empty at the end.
 

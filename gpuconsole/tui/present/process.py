@@ -23,17 +23,12 @@ COLUMNS = (
 )
 
 
-def key(holder: Holder) -> str:
-    """Names a process on a GPU for good, also when its pid is used again."""
-    return process_key(holder)
-
-
 def row(holder: Holder, *, now: float) -> Row:
     """One process as a row."""
     age = None if holder.started_at is None else now - holder.started_at
     container = holder.container_name or (holder.container_id[:12] if holder.container_id else None)
     return Row(
-        key(holder),
+        process_key(holder),
         (
             Cell(str(holder.pid), "strong"),
             Cell(str(holder.gpu_index)),

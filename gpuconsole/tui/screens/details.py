@@ -71,7 +71,7 @@ class ProcessDetails(DetailsScreen):
 
 
 class RunDetails(DetailsScreen):
-    """A check, launch or pull."""
+    """A check or launch."""
 
     subject: RunSubject
     BINDINGS: ClassVar[list[BindingType]] = [*actions.bindings((*actions.RUN, *_OF_ANYTHING))]

@@ -10,6 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 
 from gpuconsole.host.model import GpuView, Holder
+from gpuconsole.services.ringing import process_key
 from gpuconsole.tui import actions
 from gpuconsole.tui.present import details, gpudetails, process
 from gpuconsole.tui.present.cell import Cell
@@ -94,7 +95,7 @@ class GpuScreen(DetailsScreen):
                 glyphs=self.app.glyphs,
             )
         )
-        self._holders = {process.key(holder): holder for holder in view.holders}
+        self._holders = {process_key(holder): holder for holder in view.holders}
         grid = self._grid
         grid.show(tuple(process.row(holder, now=self.app.now()) for holder in view.holders))
         if grid.display is not bool(view.holders):

@@ -10,12 +10,12 @@ from gpuconsole.host.model import GpuView, Holder
 from gpuconsole.services.containers import ContainerView
 from gpuconsole.services.endings import state_words
 from gpuconsole.services.images import ImageView
+from gpuconsole.services.ringing import gpu_key, process_key
 from gpuconsole.services.runs import Run
-from gpuconsole.tui.present import containerdetails, details, gpudetails, imagedetails, process, processdetails
+from gpuconsole.tui.present import containerdetails, details, gpudetails, imagedetails, processdetails
 from gpuconsole.tui.present import rundetails as runs
 from gpuconsole.tui.present.cell import Cell
 from gpuconsole.tui.present.gpu import short_name
-from gpuconsole.tui.widgets.strip import key_of
 
 if TYPE_CHECKING:
     from gpuconsole.tui.app import ConsoleApp
@@ -161,7 +161,7 @@ class ProcessSubject(Subject[Holder]):
     @staticmethod
     def key(thing: Holder) -> str:
         """Its pid, beginning and GPU."""
-        return process.key(thing)
+        return process_key(thing)
 
     def everything(self) -> Iterable[Holder] | None:
         """Who holds the GPUs."""
@@ -216,7 +216,7 @@ class GpuSubject(Subject[GpuView]):
     @staticmethod
     def key(thing: GpuView) -> str:
         """Its UUID, else its index."""
-        return key_of(thing)
+        return gpu_key(thing)
 
     def everything(self) -> Iterable[GpuView] | None:
         """The GPUs."""

@@ -27,11 +27,6 @@ _BRIEF_WIDTH = 38
 """Cells of a GPU's short form."""
 
 
-def key_of(view: GpuView) -> str:
-    """Names a GPU: its UUID, else its index."""
-    return gpu_key(view)
-
-
 class GpuStrip(Lines, can_focus=True):
     """One line a GPU with a history of its use; two or more a line when there are many."""
 
@@ -76,11 +71,11 @@ class GpuStrip(Lines, can_focus=True):
         is_new = self._host is None or self._host.snapshot.taken_at != host.snapshot.taken_at
         self._host = host
         for view in host.gpus if is_new else ():
-            past = self._history.setdefault(key_of(view), deque(maxlen=_HISTORY))
+            past = self._history.setdefault(gpu_key(view), deque(maxlen=_HISTORY))
             past.append(view.gpu.utilization_pct)
-        for gone in self._history.keys() - {key_of(view) for view in host.gpus}:
+        for gone in self._history.keys() - {gpu_key(view) for view in host.gpus}:
             del self._history[gone]
-        keys = [key_of(view) for view in host.gpus]
+        keys = [gpu_key(view) for view in host.gpus]
         if self.cursor not in keys:
             self.cursor = keys[0] if keys else None
         if draw:
@@ -89,7 +84,7 @@ class GpuStrip(Lines, can_focus=True):
     @property
     def chosen(self) -> GpuView | None:
         """The GPU under the cursor."""
-        return next((view for view in self._all() if key_of(view) == self.cursor), None)
+        return next((view for view in self._all() if gpu_key(view) == self.cursor), None)
 
     @property
     def _per_line(self) -> int:
@@ -169,7 +164,7 @@ class GpuStrip(Lines, can_focus=True):
         if limit and gpu.power_w is not None and gpu.power_limit_w is not None:
             power = f"{gpu.power_w:.0f}/{gpu.power_limit_w:.0f} W"
         temperature = present.temperature_cell(gpu)
-        history = self._history.get(key_of(view), deque())
+        history = self._history.get(gpu_key(view), deque())
         tone = present.STATE_TONES[memory_state(view)] or "info"
         line = [
             Cell(fitted(f" {gpu.index} {present.short_name(gpu.name)}", name), "strong"),
@@ -189,7 +184,7 @@ class GpuStrip(Lines, can_focus=True):
         return self._marked(view, tuple(line))
 
     def _marked(self, view: GpuView, line: Line) -> Line:
-        if not (self.has_focus and key_of(view) == self.cursor):
+        if not (self.has_focus and gpu_key(view) == self.cursor):
             return line
         return tuple(Cell(cell.text, "cursor") for cell in line)
 
@@ -219,7 +214,7 @@ class GpuStrip(Lines, can_focus=True):
 
     def action_go(self, step: int, by_line: bool = False) -> None:
         """Move the cursor to another GPU."""
-        keys = [key_of(view) for view in self._order]
+        keys = [gpu_key(view) for view in self._order]
         if self.cursor in keys:
             place = keys.index(self.cursor) + step * (self._per_line if by_line else 1)
             self.cursor = keys[min(max(place, 0), len(keys) - 1)]
