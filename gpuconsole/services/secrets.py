@@ -42,10 +42,12 @@ _KNOWN_TOKENS = (
 _HEADER = r"(?i)\b(?P<head>(?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{8,}"
 _AUTHORIZATION = r"(?i)(?P<head>\bauthorization[\"']?\s*[:=]\s*[\"']?(?:[a-z]+\s+)?)[^\s\"']+"
 
-# The password of an address may hold "@" and "/" itself: it ends at the last "@". A number before a slash is a port.
+_WORD = r"[^\s'\"]+"
+# Within one word that ends with "@": the password of an address may hold "@" and "/" itself, and ends at the last "@".
+# A number before a slash is a port.
 _ADDRESS = (
     r"(?P<scheme>(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]*://)"
-    r"(?:(?P<user>[^\s/:@'\"]*):(?!\d{1,5}(?:[/?#]|(?![^\s'\"])))(?P<password>[^\s'\"]{0,1024})|(?P<alone>[^\s/:@'\"]+))@"
+    r"(?:(?P<user>[^\s/:@'\"]*):(?!\d{1,5}(?:[/?#]|(?![^\s'\"])))(?P<password>[^\s'\"]*)|(?P<alone>[^\s/:@'\"]+))@"
 )
 _BARE_ADDRESS = r"(?P<head>(?<![\w./@:-])[\w.-]+:)(?<!mailto:)(?!//)[^\s'\"]{1,256}(?=@(?!sha256:)[\w.-])"
 _A_NAME = r"[a-z][a-z._-]{0,15}"
@@ -115,6 +117,15 @@ def _headed(match: re.Match[str]) -> str:
     return f"{match['head']}{MASK}"
 
 
+def _masked_word(match: re.Match[str]) -> str:
+    """A word with the addresses in it masked; what is after its last "@" cannot be one.
+
+    So nothing is looked for where it cannot be: a text full of addresses takes no longer than another.
+    """
+    head, at, tail = match[0].rpartition("@")
+    return re.sub(_ADDRESS, _masked_address, head + at) + tail if "://" in head else match[0]
+
+
 def _masked_address(match: re.Match[str]) -> str:
     """``scheme://user:password@``, with the token that either of them may be."""
     if (alone := match["alone"]) is not None:
@@ -130,7 +141,7 @@ def _masked_address(match: re.Match[str]) -> str:
 
 _RULES: tuple[tuple[tuple[str, ...], str, str | Callable[[re.Match[str]], str]], ...] = (
     (("-----begin",), _PEM, MASK),
-    (("://",), _ADDRESS, _masked_address),
+    (("://",), _WORD, _masked_word),
     (("@",), _BARE_ADDRESS, _headed),
     (("",), _KNOWN_TOKENS, MASK),
     (("bearer", "basic"), _HEADER, _headed),

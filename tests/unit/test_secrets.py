@@ -211,12 +211,24 @@ def test_masking_what_is_masked_changes_nothing(place: str, value: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "piece", ["a", "a.b-", "a://b:c", "a=", "a=b", "curl ", '"a', '\\"a', "token=", "eyJ-", "[token=[", "x@", "u:p"]
-)
+    "piece",
+    [
+        "a", "a.b-", "a://b:c", "a=", "a=b", "curl ", '"a', '\\"a', "token=", "eyJ-", "[token=[", "x@", "u:p", "http://",
+        "http://:", "http://:80/", "x://u:p", "http://u:@", "x://@",
+    ],
+)  # fmt: skip
 def test_a_text_without_end_is_no_trouble(piece: str) -> None:
     """Nothing is tried again and again, and nothing is nested."""
     text = piece * (150_000 // len(piece))
     assert mask_text(text)
+    for end in (f"@ ftp://u:{SECRET}@host", f" x --password={SECRET}", f" postgres://me:{SECRET}@db/x {piece}@"):
+        assert SECRET not in mask_text(text + end)
+
+
+@pytest.mark.parametrize("length", [1, 1024, 1025, 20_000])
+def test_the_password_of_an_address_is_masked_however_long_it_is(length: int) -> None:
+    for before in ("https://me:", "postgres://me:", "https://"):
+        assert "x1" not in mask_text(f"a {before}{'x1' * length}@host/b")
 
 
 @given(st.text(max_size=200))
