@@ -24,6 +24,7 @@ _HIDDEN = "…"
 _UUID = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
 _PATH = re.compile(r"(?:(?<=unix://)|(?<![\w.~/-]))(?:~|/[\w.@+,=%-]+)(?:/[\w.@+,=%-]+)*")
 _ADDRESS = re.compile(r"(?:(?<=://)|(?<=@)|\b(?=[\d.]+:\d))\d{1,3}(?:\.\d{1,3}){3}")
+_ADDRESS_6 = re.compile(r"(?<![\w:.])(?=[\da-fA-F:.]*:[\da-fA-F:.]*:)[\da-fA-F:][\da-fA-F:.]+(?:%\w+)?(?![\w:])")
 _SYSTEM = frozenset(
     {"usr", "opt", "bin", "sbin", "lib", "lib64", "etc", "dev", "proc", "sys", "run", "var", "boot", "nvidia"}
 )
@@ -36,6 +37,17 @@ _TELLING = re.compile(
     r"^(?:CUDA|CUDNN|NCCL|NV_|NVIDIA_|PYTORCH|TORCH|PYTHON|OMP_|MKL_|LD_LIBRARY_PATH$|PATH$|LANG$|LC_|TERM$|TZ$)"
 )
 _LABELS = re.compile(r"^(?:gpuconsole\.|com\.nvidia\.|org\.opencontainers\.image\.(?:version|ref\.name)$)")
+_KNOWN_OWNERS = frozenset(
+    {"library", "pytorch", "nvidia", "tensorflow", "huggingface", "jupyter", "rocm", "vllm", "bitnami", "continuumio"}
+)
+"""Owners of images on public registries that everybody uses."""
+_KNOWN_IMAGES = frozenset(
+    {"alpine", "busybox", "debian", "fedora", "hello-world", "node", "postgres", "python", "redis", "ubuntu"}
+    | {"base", "cuda", "devel", "jax", "latest", "notebook", "runtime", "tensorflow", "torch", "train", "training"}
+    | {"triton", "tritonserver"}
+    | _KNOWN_OWNERS
+)
+"""Parts of names of images that say nothing of who made them."""
 _PUBLIC = frozenset({"docker.io", "nvcr.io", "ghcr.io", "quay.io", "gcr.io", "public.ecr.aws", "localhost"})
 _LOCAL_ADDRESSES = ("127.", "0.0.0.0")  # noqa: S104  # compared with, never listened on
 
@@ -91,7 +103,7 @@ class StandIns:
         if key in ("user", "gpuconsole.user"):
             return self._user(text)
         if key in ("image", "tags", "digests", "gpuconsole.image"):
-            self._learn_registry(text)
+            self._learn_image(text)
         if key == "document":
             return self._document(text)
         return self.text(text)
@@ -109,6 +121,7 @@ class StandIns:
             lambda found: f"{self._number('uuid', found[0].lower()):08x}-0000-4000-8000-000000000000", text
         )
         text = _PATH.sub(lambda found: self._path(found[0]), mask_text(text))
+        text = _ADDRESS_6.sub(lambda found: self._address_6(found[0]), text)
         text = _ADDRESS.sub(lambda found: self._address(found[0]), text)
         for real, fake in _longest_first(self._words):
             text = re.sub(rf"(?<![\w-]){re.escape(real)}(?![\w-])", fake, text)
@@ -155,11 +168,38 @@ class StandIns:
             return address
         return f"192.0.2.{self._number('address', address) % 250 + 1}"
 
-    def _learn_registry(self, reference: str) -> None:
-        first, slash, _ = reference.partition("/")
-        host = first.partition(":")[0]
-        if slash and ("." in first or ":" in first) and host not in _PUBLIC and not host.startswith("127."):
-            self._words.setdefault(host, "registry.example")
+    def _address_6(self, text: str) -> str:
+        """What may be one of the newer addresses; what only looks so, such as a time of day, stays."""
+        from ipaddress import IPv6Address
+
+        try:
+            address = IPv6Address(text)
+        except ValueError:
+            return text
+        if address.is_loopback or address.is_unspecified:
+            return text
+        return f"2001:db8::{self._number('address', str(address)):x}"
+
+    def _learn_image(self, reference: str) -> None:
+        """The registry of an image and the parts of its name, unless they are everybody's; its tag stays."""
+        if " " in reference or reference.startswith("sha256:"):  # told for people, of a name that is elsewhere; an id
+            return
+        name = reference.partition("@")[0]
+        if ":" in name.rpartition("/")[2]:
+            name = name.rpartition(":")[0]
+        first, slash, rest = name.partition("/")
+        public = True
+        if slash and ("." in first or ":" in first or first == "localhost"):
+            name, host = rest, first.partition(":")[0]
+            public = host in _PUBLIC - {"localhost"}
+            if not public and host != "localhost" and not host.startswith("127."):
+                self._words.setdefault(host, "registry.example")
+        parts = name.split("/")
+        if public and len(parts) > 1 and parts[0] in _KNOWN_OWNERS:
+            return
+        for part in parts:
+            if len(part) > 2 and part not in _KNOWN_IMAGES | _USUAL and part not in self._users:
+                self._words.setdefault(part, self._part(part))
 
 
 def _longest_first(names: Mapping[str, str]) -> list[tuple[str, str]]:

@@ -35,6 +35,9 @@ FREE: dict[str, tuple[str, str]] = {
     "the usual socket": ("unix:///var/run/docker.sock", "unix:///var/run/docker.sock"),
     "UUIDs": (f"GPU-{UUID} {UUID} MIG-{OTHER}", "GPU-{0} {0} MIG-{1}"),
     "addresses": ("http://10.1.2.3:8888 at 127.0.0.1:80", "http://192.0.2.2:8888 at 127.0.0.1:80"),
+    "newer addresses": ("http://[fd12:3456:789a::17]:80 fe80::1%eth0 ::1", "http://[2001:db8::1]:80 2001:db8::2 ::1"),
+    "an older one in a newer one": ("at ::ffff:10.1.2.3", "at 2001:db8::1"),
+    "what only has colons": ("12:34:56 std::vector 00000000:01:00.0 a", "12:34:56 std::vector 00000000:01:00.0 a"),
     "versions": ("cudnn 9.8.0.87, 580.159.04, 10.4/140.4 GiB", "cudnn 9.8.0.87, 580.159.04, 10.4/140.4 GiB"),
     "secrets": ("HF_TOKEN=hf_abcdefghijklmnopqrstu", "HF_TOKEN=********"),
     "kernel": (f"Linux {os.uname().release} x", f"Linux {'.'.join(os.uname().release.split('.')[:2])} x"),
@@ -74,7 +77,7 @@ def test_a_container(names: StandIns) -> None:
         assert secret not in text, text
     found = cleaned["container"]
     assert found["name"] == "me-train"
-    assert found["image"] == "registry.example:5000/team/torch:1"
+    assert found["image"] == "registry.example:5000/path1/torch:1"
     assert dict(found["environment"]) == {
         "PATH": "/usr/bin", "WANDB_API_KEY": "…", "TEAM": "…", "CUDA_VERSION": "12.8", "X": None,
     }  # fmt: skip
@@ -111,6 +114,27 @@ def test_a_name_that_begins_another_one_leaves_that_whole() -> None:
         stand_ins = {user: names.clean({"user": user})["user"] for user in order}
         assert names.clean("ann-lee, ann") == f"{stand_ins['ann-lee']}, {stand_ins['ann']}"
         assert names.clean("on a.b.c or a") == "on gpu-box or gpu-box"
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        "registry.corp.example:5000/skunk/llama-x:2.1", "registry.corp.example/skunk/deep/llama-x@sha256:" + "a" * 64,
+        "ghcr.io/acme/llama-x:2.1", "acme/llama-x:2.1", "docker.io/acme/skunk", "llama-x", "llama-x:dev",
+        "localhost:5000/skunk/llama-x", "127.0.0.1:5000/llama-x:1", "10.9.8.7:5000/acme/llama-x",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("key", ["image", "tags", "digests", "gpuconsole.image"])
+def test_a_private_image_has_no_name_anywhere(names: StandIns, image: str, key: str) -> None:
+    cleaned = names.clean(
+        {key: [image] if key.endswith("s") else image, "text": f"started {image}, of llama-x by acme"}
+    )
+    text = json.dumps(cleaned)
+    for part in ("acme", "skunk", "llama-x", "10.9.8.7"):
+        if part in image:
+            assert part not in text, text
+    for tag in (":2.1", ":dev", "@sha256:"):
+        assert text.count(tag) == (2 if tag in image else 0)
 
 
 def test_public_registries_stay(names: StandIns) -> None:
