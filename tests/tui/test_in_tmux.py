@@ -88,6 +88,44 @@ def test_attach_and_detach_ten_times_without_tmux(
     wait(lambda: not below(person.shell), what="the end of all that was started")
 
 
+@pytest.mark.parametrize("key", ["a", "s", "y"])
+def test_ctrl_c_while_the_terminal_is_lent_is_not_the_consoles(
+    tmux: Tmux, engine_modern: Engine, nvml_box: NvmlBox, tmp_path: Path, key: str
+) -> None:
+    image = engine_modern.load("small")
+    engine_modern.docker("run", "-d", "-i", "-t", "--name", "train", image, "sh", "-c", ANSWERS)
+    person = seat(tmux, engine_modern.host, nvml_box, tmp_path)
+    person.type("unset TMUX TMUX_PANE")
+    before = person.sane()
+    person.start()
+    person.pane.wait_for("train")
+    person.pane.keys(key)
+    if key == "y":
+        person.pane.wait_for("Copy", patience_s=PATIENCE_S)
+        person.pane.keys("v")
+    elif key == "a":
+        person.pane.wait_for("leaves it running", patience_s=PATIENCE_S)
+        person.pane.keys("C-]", "C-q")
+    else:
+        person.pane.wait_for("#", patience_s=PATIENCE_S)
+        person.pane.send("exit")
+        person.pane.keys("Enter")
+    person.pane.wait_for("enter goes back", patience_s=PATIENCE_S)
+    person.pane.keys("C-c")
+    person.pane.wait_for("^C", patience_s=PATIENCE_S)
+    person.pane.keys("Enter")
+    if key == "y":
+        person.pane.wait_for("enter copies", patience_s=PATIENCE_S)
+        person.pane.keys("Escape")
+    person.pane.wait_for("[Containers", patience_s=PATIENCE_S)
+    engine_modern.docker("rm", "-f", "train")
+    wait(lambda: "train" not in person.pane.capture(), what="the console to look again", shown=person.pane.capture)
+    person.pane.keys("q")
+    assert person.left() == 0
+    assert person.modes == CALM
+    assert person.sane() == before
+
+
 def _width(person: Seat) -> int:
     """Columns of the console's first line, at whose end the clock stands."""
     return len(person.pane.capture().splitlines()[0].rstrip()) + 1
