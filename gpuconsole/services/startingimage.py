@@ -91,6 +91,8 @@ def starting_image(engine: Engine, written: str) -> StartingImage:
 
 def _pinned(written: str) -> tuple[LockFile | None, Pin | None]:
     """The folder's lock file, and the pin in it."""
+    if is_image_id(written):  # no lock file says what an id means, not even one with mistakes
+        return None, None
     try:
         lock = lock_file()
     except BadFile:  # the folder is gone, and with it whatever was pinned there

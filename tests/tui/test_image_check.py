@@ -42,4 +42,6 @@ def test_a_pin_of_its_name_to_another_image_changes_nothing(
     assert found.image is not None
     assert found.image.id == chosen.id
     assert named["called"] == name
+    (tmp_path / "gpuconsole.lock").write_text("[[malformed")
+    assert starting_image(session.engine, spec.image).image == found.image
     desk.close()
