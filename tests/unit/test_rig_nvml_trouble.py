@@ -80,6 +80,31 @@ class TestTrouble:
         asking.join()
         assert found == [78915]
 
+    @pytest.mark.parametrize("function", ["nvmlInitWithFlags", "nvmlDeviceGetCount_v2", "nvmlDeviceGetPowerUsage"])
+    def test_a_driver_that_goes_while_a_call_hangs(self, nvml: NvmlBox, function: str) -> None:
+        """In a process of its own: what went wrong here ended the process."""
+        program = (
+            "import os, threading, time, pynvml as n\n"
+            f"inside = {function!r} == 'nvmlInitWithFlags'\n"
+            "if not inside: n.nvmlInit(); h = n.nvmlDeviceGetHandleByIndex(0)\n"
+            "else: n._LoadNvmlLibrary()\n"
+            "ask = {'nvmlInitWithFlags': n.nvmlInit, 'nvmlDeviceGetCount_v2': n.nvmlDeviceGetCount,\n"
+            "       'nvmlDeviceGetPowerUsage': lambda: n.nvmlDeviceGetPowerUsage(h)}"
+            f"[{function!r}]\n"
+            "def run():\n"
+            "    try: ask(); print(0)\n"
+            "    except n.NVMLError as error: print(error.value)\n"
+            "asking = threading.Thread(target=run); asking.start(); time.sleep(0.5)\n"
+            "del os.environ['GPUCONSOLE_NVML_STATE']\n"
+            "n.nvmlLib.gpuconsole_sim_reset(); asking.join()"
+        )
+        nvml.write(delays_ms={function: 2000})
+        if function == "nvmlDeviceGetPowerUsage":
+            nvml.write(delays_ms={})
+            nvml.change_gpu(0, delays_ms={function: 2000})
+        told = int(nvml.python(program))
+        assert told in (pynvml.NVML_ERROR_UNINITIALIZED, pynvml.NVML_ERROR_DRIVER_NOT_LOADED)
+
     def test_functions_an_older_driver_lacks(self, nvml: NvmlBox, monkeypatch: pytest.MonkeyPatch) -> None:
         missing = ("nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetComputeRunningProcesses_v3")
         program = (

@@ -60,6 +60,7 @@ nvmlReturn_t prescribed(const struct values *values, const char *function)
     return (nvmlReturn_t)of_call(values, "error", function);
 }
 
+/* Takes its time without the lock; afterwards there may be another state, or none and no init any more. */
 static void slow(u64 milliseconds)
 {
     if (!milliseconds) return;
@@ -77,7 +78,7 @@ static nvmlReturn_t init(const char *function)
     nvmlReturn_t code = DRIVER_NOT_LOADED;
     if (now) {
         slow(of_call(&now->system, "delay", function));
-        code = (nvmlReturn_t)number_or(&now->system, "init", 0);
+        code = now ? (nvmlReturn_t)number_or(&now->system, "init", 0) : DRIVER_NOT_LOADED;
     }
     if (!code) inits++;
     pthread_mutex_unlock(&lock);
@@ -106,6 +107,7 @@ struct scope sim_enter(const char *function, nvmlReturn_t *code)
     if (!inits) return *code = UNINITIALIZED, scope;
     refresh();
     slow(of_call(&now->system, "delay", function));
+    if (!now || !inits) return *code = UNINITIALIZED, scope;
     *code = prescribed(&now->system, function);
     return scope;
 }
@@ -122,6 +124,7 @@ struct scope sim_enter_device(const char *function, nvmlDevice_t device, struct 
     *target = target_of(device);
     if (target->gpu) {
         slow(of_call(&target->gpu->values, "delay", function));
+        if (!now || !inits) return *code = UNINITIALIZED, scope;
         *target = target_of(device); /* the state may have changed meanwhile */
     }
     if (!target->gpu || number_or(&target->gpu->values, "lost", 0))
