@@ -136,7 +136,7 @@ def _groups(text: str, container_id: str) -> dict[str, str]:
 
     An init inside may have moved its main process into a group below: the container's is the one named by its id.
     """
-    groups = {}
+    groups: dict[str, str] = {}
     for line in text.splitlines():
         _, separator, rest = line.partition(":")
         controllers, separator, path = rest.partition(":")
