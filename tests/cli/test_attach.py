@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.cli.engines import gpuconsole, start, state
+from tests.engine.contract import until
 from tests.rig.engines import Engine
 from tests.rig.terminal import Terminal
 
@@ -39,7 +40,7 @@ def test_leaving_does_not_end_a_container_that_reads_its_input(
 ) -> None:
     start(engine_modern, "box", *options, command=("sh", "-c", "while :; do echo tick-; sleep 0.2; done & cat; exit 9"))
     if not options:
-        assert state(engine_modern, "box") == "exited"  # cat had no input at all
+        until(lambda: state(engine_modern, "box") == "exited", what="the end of cat, which had no input at all")
         return
     terminal = open_terminal(engine_modern, "attach", "box")
     terminal.wait_for("tick-")
