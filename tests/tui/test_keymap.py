@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pty
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -181,3 +182,9 @@ def test_a_bad_configuration_ends_before_the_terminal_is_taken(text: str, said: 
 
 def test_names_of_keys_are_those_on_the_keyboard() -> None:
     assert [key_name(canonical(each)) for each in ("?", "^x", "f5", "esc", ",")] == ["?", "^x", "F5", "esc", ","]
+
+
+def test_the_actions_named_in_the_readme_are_those_there_are() -> None:
+    text = (Path(__file__).parents[2] / "README.md").read_text()
+    listed = text[text.index("The actions: ") :].partition("\n\n")[0]
+    assert re.findall(r"`([a-z.]+)`", listed) == [action.id for action in actions.ALL]
