@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,9 @@ from tests.rig.gpus import RigGpu
 from tests.rig.kinds import COMMON
 from tests.rig.places import RigError, RigUnavailable
 from tests.rig.toolkit import HookCall
+
+_GOING_S = 20.0
+"""How long the engine may take to remove what it is removing already."""
 
 
 class EngineClient:
@@ -96,12 +100,19 @@ class EngineClient:
             raise RigError(f"load {path.name}: {said}")
 
     def delete(self, target: str) -> None:
-        """Delete something through the API; what is gone already is no error."""
-        try:
-            unixhttp.request(self.socket, "DELETE", target)
-        except RigError as error:
-            if " 404 " not in str(error):
-                raise
+        """Delete something through the API; what is gone already is no error, what is just going is waited for."""
+        end = time.monotonic() + _GOING_S
+        while True:
+            try:
+                unixhttp.request(self.socket, "DELETE", target)
+            except RigError as error:
+                if " 404 " in str(error):
+                    return
+                if "already in progress" not in str(error) or time.monotonic() > end:
+                    raise
+                time.sleep(0.1)
+            else:
+                return
 
     def hook_calls(self) -> tuple[HookCall, ...]:
         """Give what the engine asked of the toolkit's hook so far."""
