@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpuconsole.core.text import shorten
+from gpuconsole.services.imagenames import written_name
 from gpuconsole.services.secrets import mask_text
 from gpuconsole.tui.screens.question import Question
 
@@ -61,11 +62,12 @@ def about_file(path: Path) -> Question:
 
 
 def _consequences(verb: str, container: Container) -> str:
+    image = written_name(container)
     if verb == "Remove":
         running = "It runs: it will be killed. " if container.running else ""
-        return f"{running}What was written inside it goes; mounted folders and named volumes stay.\n{container.image}"
+        return f"{running}What was written inside it goes; mounted folders and named volumes stay.\n{image}"
     if verb in ("Stop", "Restart"):
-        return f"SIGTERM now, SIGKILL after 10 s.\n{container.image}"
+        return f"SIGTERM now, SIGKILL after 10 s.\n{image}"
     if verb == "Check":
-        return f"Programs are run inside it, and use its GPUs for a moment.\n{container.image}"
-    return container.image
+        return f"Programs are run inside it, and use its GPUs for a moment.\n{image}"
+    return image

@@ -17,6 +17,7 @@ from gpuconsole.core.text import shorten
 from gpuconsole.host.model import GpuView, Holder
 from gpuconsole.services import tmux
 from gpuconsole.services.containers import ContainerView
+from gpuconsole.services.imagenames import written_name
 from gpuconsole.services.images import ImageView
 from gpuconsole.services.runs import Run
 from gpuconsole.services.secrets import mask_arguments, mask_text
@@ -84,7 +85,7 @@ def _of_container(view: ContainerView, server: Server) -> list[tuple[str, str | 
         *tunnels,
         ("docker exec", f"docker exec -it {name} bash"),
         ("docker logs", f"docker logs -f --tail 100 {name}"),
-        ("image", container.image),
+        ("image", written_name(container)),
         ("digest", view.image_digest),
         ("command", shlex.join(mask_arguments((*container.entrypoint, *container.command)))),
     ]
