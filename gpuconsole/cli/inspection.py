@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from ipaddress import ip_address
 
 from gpuconsole.core.text import gib, size
 from gpuconsole.engine.model import Container, Port
@@ -13,7 +12,7 @@ from gpuconsole.services.containers import ContainerGpu, ContainerView, FoundBy
 from gpuconsole.services.endings import describe_ending, state_words
 from gpuconsole.services.imagenames import written_name
 from gpuconsole.services.secrets import mask_arguments, mask_environment, mask_value
-from gpuconsole.services.tunnels import Server, tunnel
+from gpuconsole.services.tunnels import Server, is_open, tunnel
 
 _TITLE = 12
 _UNKNOWN = "–"
@@ -129,12 +128,8 @@ def _port(port: Port, server: Server) -> list[str]:
     line = f"{inside}  at {address}:{port.host_port}"
     through = tunnel(port, server)
     if through is None:
-        return [f"{line}  (open to the network)" if _everywhere(port.host_ip) else line]
+        return [f"{line}  (open to the network)" if is_open(port) else line]
     return [line, f"  from your own machine: {through}"]
-
-
-def _everywhere(host_ip: str) -> bool:
-    return not host_ip or ip_address(host_ip).is_unspecified
 
 
 def _limits(container: Container) -> str:

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from gpuconsole.cli.glyphs import Glyphs, glyphs_of_stdout
 from gpuconsole.cli.output import json_data, talk
-from gpuconsole.cli.tables import width_of
+from gpuconsole.cli.tables import fitting
 from gpuconsole.core.document import body_of
 from gpuconsole.core.text import duration, plain_line, size
 from gpuconsole.engine.model import PullProgress
@@ -186,7 +186,7 @@ class Picture:
     def _draw(self) -> None:
         width, height = shutil.get_terminal_size()
         lines = picture(list(self._states.values()), self._glyphs, height - 1)
-        self._put([_cut(line, width - 1) for line in lines])
+        self._put([line[: fitting(line, width - 1)] for line in lines])
 
     def _put(self, lines: Sequence[str]) -> None:
         """These lines in the place of the last ones."""
@@ -240,10 +240,3 @@ def _layer(step: PullProgress, glyphs: Glyphs) -> str:
     share = step.current_bytes / step.total_bytes if step.current_bytes is not None and step.total_bytes else None
     amount = f"{size(step.current_bytes)} of {size(step.total_bytes)}" if share is not None else ""
     return f"  {glyphs.bar(share, _BAR)} {step.layer[:12]} {step.status.lower()} {amount}".rstrip()
-
-
-def _cut(line: str, width: int) -> str:
-    kept = line
-    while kept and width_of(kept) > width:
-        kept = kept[:-1]
-    return kept

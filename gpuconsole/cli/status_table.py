@@ -11,8 +11,9 @@ from gpuconsole.cli.glyphs import Glyphs
 from gpuconsole.cli.tables import Column, table, wrapped
 from gpuconsole.core.text import gib, shorten, size
 from gpuconsole.gpu.model import Gpu, GpuStatus, Mig
+from gpuconsole.gpu.state import MemoryState
 from gpuconsole.host.model import GpuView, Holder, HostView
-from gpuconsole.host.state import MemoryState, memory_state
+from gpuconsole.host.state import memory_state
 
 UNATTRIBUTED_FROM = 64 * 2**20
 """Smaller amounts of memory that no process explains are the driver's own rounding."""

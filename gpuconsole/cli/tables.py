@@ -81,12 +81,12 @@ def _stacked(columns: Sequence[Column], row: Sequence[str], width: int) -> Itera
 
 def _fit(text: str, width: int, align: str, *, cut: bool) -> str:
     if cut and width_of(text) > width:
-        text = text[: _fitting(text, width - 1)] + "…"
+        text = text[: fitting(text, width - 1)] + "…"
     padding = " " * (width - width_of(text))
     return padding + text if align == "right" else text + padding
 
 
-def _fitting(text: str, cells: int) -> int:
+def fitting(text: str, cells: int) -> int:
     """How many characters of ``text`` fit in so many cells."""
     used = 0
     for position, char in enumerate(text):
@@ -119,7 +119,7 @@ def wrapped(text: str, width: int, *, first: str = "", rest: str = "", whole_wor
             prefix = rest
             room = max(_LEAST, width - width_of(prefix))
         while width_of(word) > room and not whole_words:
-            cut = max(1, _fitting(word, room))
+            cut = max(1, fitting(word, room))
             lines.append((rest if lines else first) + word[:cut])
             word = word[cut:]
             room = max(_LEAST, width - width_of(rest))

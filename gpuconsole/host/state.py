@@ -6,7 +6,7 @@ From a single look only five of the words can be told; the others need a history
 from __future__ import annotations
 
 from gpuconsole.gpu.model import GpuStatus
-from gpuconsole.gpu.state import MemoryState as MemoryState
+from gpuconsole.gpu.state import MemoryState
 from gpuconsole.host.model import GpuView
 
 FREE_BELOW_BYTES = 512 * 2**20

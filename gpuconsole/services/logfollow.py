@@ -233,7 +233,7 @@ class LogFollower:
             return
         line = _split(channel, text[:-1], gone=gone)
         if line.stamp:
-            self._last_at = _seconds(line.stamp) or self._last_at
+            self._last_at = stamp_seconds(line.stamp) or self._last_at
         key = (line.channel, line.stamp, hash(line.text))
         if key in self._again:
             self._again.discard(key)
@@ -268,7 +268,8 @@ def _split(channel: str, text: str, *, gone: int = 0) -> LogLine:
     return LogLine(channel, stamp, f"{rest[:LONGEST]}… ({gone:,} more characters)" if gone else rest)
 
 
-def _seconds(stamp: str) -> float | None:
+def stamp_seconds(stamp: str) -> float | None:
+    """Seconds since the epoch of the engine's timestamp of a line; None when it is none."""
     with contextlib.suppress(ValueError):
         return datetime.fromisoformat(stamp).timestamp()
     return None

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
 from typing import Any, NoReturn
 
 from gpuconsole.core.errors import NotFound, Refused, TimedOut
 from gpuconsole.engine.model import Container, EngineEvent, EngineInfo, Image, Usage
 from gpuconsole.engine.protocol import Stream
 from gpuconsole.gpu.model import GpuSnapshot
+from gpuconsole.services.logfollow import stamp_seconds
 from gpuconsole.services.replay import Player
 
 _LOOK_AGAIN_S = 0.2
@@ -62,7 +62,7 @@ class _RecordedOutput:
             while self._next < len(lines) and not self._closed:
                 line = lines[self._next]
                 self._next += 1
-                if _seconds(line.stamp) >= self._since:
+                if (stamp_seconds(line.stamp) or 0.0) >= self._since:
                     stamp = f"{line.stamp} " if self._stamps and line.stamp else ""
                     yield line.channel, f"{stamp}{line.text}\n".encode()
             if not self._follow or self._player.closed:
@@ -73,13 +73,6 @@ class _RecordedOutput:
     def close(self) -> None:
         """End it."""
         self._closed = True
-
-
-def _seconds(stamp: str) -> float:
-    try:
-        return datetime.fromisoformat(stamp).timestamp()
-    except ValueError:
-        return 0.0
 
 
 class _NoEvents:

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpuconsole.gpu.model import GpuStatus
+from gpuconsole.gpu.state import MemoryState
 from gpuconsole.host.model import GpuView, Holder, HostView
-from gpuconsole.host.state import MemoryState, memory_state
+from gpuconsole.host.state import memory_state
 from gpuconsole.services.kinds import is_container
 from gpuconsole.services.runs import Run
 

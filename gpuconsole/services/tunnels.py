@@ -54,6 +54,14 @@ def tunnel(port: Port, server: Server) -> str | None:
     return shlex.join(["ssh", "-N", "-L", f"{here}:{target}:{port.host_port}", *options, where])
 
 
+def is_open(port: Port) -> bool:
+    """Whether a published port is open to every network the machine is in."""
+    try:
+        return not port.host_ip or ip_address(port.host_ip).is_unspecified
+    except ValueError:
+        return False
+
+
 def _is_loopback(host: str) -> bool:
     if host == "localhost":
         return True

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ _GOING_S = 20.0
 """How long the engine may take to remove what it is removing already."""
 
 
-class EngineClient:
+class EngineClient(ABC):
     """An engine behind a Unix socket."""
 
     name: str
@@ -125,9 +126,9 @@ class EngineClient:
     def _remove_image(self, name: str) -> None:
         self.delete(f"/images/{quote(name, safe='')}?force=1")
 
+    @abstractmethod
     def reset(self) -> None:
         """Bring the engine back to rest after a test."""
-        raise NotImplementedError
 
     def _only_private(self) -> None:
         raise RigUnavailable(f"needs an engine of the rig's own, and {self.name} is not one to be stopped or changed")

@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from gpuconsole.gpu.model import Gpu, GpuStatus
+from gpuconsole.gpu.state import MemoryState
 from gpuconsole.host.model import GpuView, Holder
-from gpuconsole.host.state import MemoryState, memory_state
+from gpuconsole.host.state import memory_state
 
 GIB = 2**30
 AT_REST = Gpu(0, "GPU-0", "NVIDIA H200", memory_total_bytes=140 * GIB, memory_used_bytes=0, utilization_pct=0)

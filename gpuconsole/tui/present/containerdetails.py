@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
-from ipaddress import ip_address
 
 from gpuconsole.core.text import gib, size
 from gpuconsole.engine.model import Container, Mount, Port
@@ -16,7 +15,7 @@ from gpuconsole.services.endings import describe_ending, state_words
 from gpuconsole.services.imagenames import written_name
 from gpuconsole.services.runs import Run
 from gpuconsole.services.secrets import mask_arguments
-from gpuconsole.services.tunnels import Server, tunnel
+from gpuconsole.services.tunnels import Server, is_open, tunnel
 from gpuconsole.tui.keymap import USUAL, Keymap
 from gpuconsole.tui.present import details
 from gpuconsole.tui.present import gpu as gpus
@@ -131,17 +130,10 @@ def _port(port: Port, server: Server) -> list[Line]:
     address = f"[{port.host_ip}]" if ":" in port.host_ip else port.host_ip or "*"
     through = tunnel(port, server)
     if through is None:
-        open_to_all = _everywhere(port.host_ip)
+        open_to_all = is_open(port)
         words = f"at {address}:{port.host_port}{' (open to the network)' if open_to_all else ''}"
         return [(inside, Cell(words, "watch" if open_to_all else ""))]
     return [(inside, Cell(f"at {address}:{port.host_port}")), (Cell("  "), Cell(through, "accent"))]
-
-
-def _everywhere(host_ip: str) -> bool:
-    try:
-        return not host_ip or ip_address(host_ip).is_unspecified
-    except ValueError:
-        return False
 
 
 def _mount(mount: Mount) -> Line:

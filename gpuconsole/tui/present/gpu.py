@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from gpuconsole.core.text import gib, shorten
 from gpuconsole.gpu.model import Gpu
+from gpuconsole.gpu.state import MemoryState
 from gpuconsole.host.model import GpuView
-from gpuconsole.host.state import MemoryState, memory_state
+from gpuconsole.host.state import memory_state
 from gpuconsole.tui.present.cell import EMPTY, Cell, Tone
 from gpuconsole.tui.theme import Glyphs
 

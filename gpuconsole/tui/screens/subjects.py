@@ -180,7 +180,7 @@ class ProcessSubject(Subject[Holder]):
 
 
 class RunSubject(Subject[Run]):
-    """A check, launch or pull."""
+    """A check or a launch."""
 
     KIND = "run"
     GONE = "It is not remembered any more."
