@@ -175,6 +175,17 @@ class Image:
 
 
 @dataclass(frozen=True, slots=True)
+class ImageStep:
+    """One step of the making of an image; those that changed files are layers."""
+
+    command: str
+    """As the engine kept it; empty where it kept none."""
+    size_bytes: int | None = None
+    """Unpacked; 0 for a step that only says something."""
+    created_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Usage:
     """CPU and memory of a container as ``docker stats`` computes them."""
 

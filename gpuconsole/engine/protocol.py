@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol, TypeVar
 
-from gpuconsole.engine.model import Container, EngineEvent, EngineInfo, Image, PullProgress, Usage
+from gpuconsole.engine.model import Container, EngineEvent, EngineInfo, Image, ImageStep, PullProgress, Usage
 from gpuconsole.engine.request import CreateRequest
 
 Item = TypeVar("Item", covariant=True)
@@ -93,6 +93,10 @@ class Engine(Protocol):
 
     def image_history(self, reference: str) -> tuple[str, ...]:
         """The commands an image was built with, the newest first, as the engine kept them."""
+        ...
+
+    def image_steps(self, reference: str) -> tuple[ImageStep, ...]:
+        """The steps an image was built in with their sizes, the newest first."""
         ...
 
     def remove_image(self, reference: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 from gpuconsole.core.errors import NotFound, Refused, TimedOut
-from gpuconsole.engine.model import Container, EngineEvent, EngineInfo, Image, Usage
+from gpuconsole.engine.model import Container, EngineEvent, EngineInfo, Image, ImageStep, Usage
 from gpuconsole.engine.protocol import Stream
 from gpuconsole.gpu.model import GpuSnapshot
 from gpuconsole.services.logfollow import stamp_seconds
@@ -131,6 +131,11 @@ class RecordedEngine:
         raise NotFound(f"There was no image {reference} then.", hint="The list shows those there were.")
 
     def image_history(self, reference: str) -> tuple[str, ...]:
+        """How it was built is not recorded."""
+        self.image(reference)
+        return ()
+
+    def image_steps(self, reference: str) -> tuple[ImageStep, ...]:
         """How it was built is not recorded."""
         self.image(reference)
         return ()

@@ -185,6 +185,9 @@ def an_image_tells_the_commands_it_was_built_with(ground: Ground) -> None:
     history = ground.engine.image_history(ground.image)
     assert history
     assert all(isinstance(step, str) and "\n" not in step for step in history)
+    steps = ground.engine.image_steps(ground.image)
+    assert tuple(step.command for step in steps) == history
+    assert any(step.size_bytes for step in steps)
 
 
 @clause

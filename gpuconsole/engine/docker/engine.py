@@ -24,7 +24,7 @@ from gpuconsole.engine.docker.execute import DockerExec
 from gpuconsole.engine.docker.interactive import AttachedContainer, InteractiveExec
 from gpuconsole.engine.docker.streams import EngineStream
 from gpuconsole.engine.endpoint import Endpoint
-from gpuconsole.engine.model import Container, EngineEvent, EngineInfo, Image, PullProgress, Usage
+from gpuconsole.engine.model import Container, EngineEvent, EngineInfo, Image, ImageStep, PullProgress, Usage
 from gpuconsole.engine.request import CreateRequest
 
 
@@ -82,6 +82,10 @@ class DockerEngine:
     def image_history(self, reference: str) -> tuple[str, ...]:
         """The commands an image was built with, the newest first, as the engine kept them."""
         return images.image_history(self._connection, reference)
+
+    def image_steps(self, reference: str) -> tuple[ImageStep, ...]:
+        """The steps an image was built in with their sizes, the newest first."""
+        return images.image_steps(self._connection, reference)
 
     def remove_image(self, reference: str) -> None:
         """Take a name from an image, and with its last name the image; by its id the image."""

@@ -7,7 +7,7 @@ from collections import Counter
 from gpuconsole.core.errors import Conflict, EngineRefused, NotFound
 from gpuconsole.engine.docker.answers import Answer, labels, line, lines, moment, pairs, part, whole, words
 from gpuconsole.engine.docker.connection import Connection
-from gpuconsole.engine.model import Image
+from gpuconsole.engine.model import Image, ImageStep
 
 _NONE = "<none>"
 _REMOVE_TIMEOUT_S = 300.0
@@ -69,9 +69,18 @@ def image_history(connection: Connection, reference: str) -> tuple[str, ...]:
     Raises:
         NotFound: There is no such image.
     """
+    return tuple(step.command for step in image_steps(connection, reference))
+
+
+def image_steps(connection: Connection, reference: str) -> tuple[ImageStep, ...]:
+    """The steps an image was built in with their sizes, the newest first; empty where the engine kept none.
+
+    Raises:
+        NotFound: There is no such image.
+    """
     steps = connection.ask(lambda client: client.history(reference))  # type: ignore[no-untyped-call]
     found = [step for step in steps if isinstance(step, dict)] if isinstance(steps, list) else []
-    return tuple(line(step, "CreatedBy") for step in found)
+    return tuple(ImageStep(line(step, "CreatedBy"), whole(step, "Size"), moment(step.get("Created"))) for step in found)
 
 
 def remove_image(connection: Connection, reference: str) -> None:
