@@ -11,6 +11,7 @@ from gpuconsole.cli.glyphs import Glyphs
 from gpuconsole.cli.tables import Column, table, wrapped
 from gpuconsole.core.text import gib, shorten, size
 from gpuconsole.gpu.model import Gpu, GpuStatus, Mig
+from gpuconsole.gpu.names import short_name
 from gpuconsole.gpu.state import MemoryState
 from gpuconsole.host.model import GpuView, Holder, HostView
 from gpuconsole.host.state import memory_state
@@ -52,12 +53,6 @@ _LOST_HINT = (
     "the machine."
 )
 _TITLES = re.compile(r"GPU +(UTIL|CONTAINER) ")
-_BRAND = re.compile(r"^NVIDIA\s+|GeForce\s+|\s+Generation$")
-
-
-def short_name(name: str | None) -> str:
-    """``H200`` of ``NVIDIA H200``, ``RTX 4090`` of ``NVIDIA GeForce RTX 4090``."""
-    return _BRAND.sub("", name).strip() or name if name else "–"
 
 
 def overview_text(view: HostView, glyphs: Glyphs) -> str:

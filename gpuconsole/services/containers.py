@@ -17,9 +17,10 @@ from gpuconsole.host.claims import ClaimedGpu, ClaimedGpus, resolve_claims
 from gpuconsole.host.model import GpuView, Holder, HostView
 from gpuconsole.host.processes import ENDED, REUSED
 from gpuconsole.host.usage import UsageReader
-from gpuconsole.images.reference import is_image_id, parse, short
+from gpuconsole.images.reference import parse, short
 from gpuconsole.launch.labels import USER
 from gpuconsole.services.gather import gather
+from gpuconsole.services.imagenames import written_name
 from gpuconsole.services.ownership import main_process, main_process_uid
 
 if TYPE_CHECKING:
@@ -160,7 +161,7 @@ def join(container: Container, known: Surroundings) -> ContainerView:
         container=container,
         usage=_usage(container, known, unknown),
         user=_user(container, known, unknown),
-        image=short(_image_name(container, known), digest=digest),
+        image=short(written_name(container, known.images), digest=digest),
         image_digest=digest,
     )
     gpus, memory = _gpus(container, known, unknown)
@@ -193,14 +194,6 @@ def _user(container: Container, known: Surroundings, unknown: dict[str, str]) ->
             return user_name(uid)
         unknown["user"] = "its main process cannot be seen from here"
     return None
-
-
-def _image_name(container: Container, known: Surroundings) -> str:
-    """The reference it was made from; of one made from a bare id, what the image is called now."""
-    image = known.images.get(container.image_id)
-    if image is not None and (is_image_id(container.image) or image.short_id.startswith(container.image)):
-        return image.name
-    return container.image
 
 
 def _digest(container: Container, image: Image | None) -> str | None:

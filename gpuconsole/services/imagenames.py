@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from gpuconsole.core.errors import NotFound
 from gpuconsole.engine.model import Container, Image
 from gpuconsole.engine.protocol import Engine
@@ -9,11 +11,20 @@ from gpuconsole.images.reference import Reference, is_image_id, parse
 from gpuconsole.launch.labels import IMAGE
 
 
-def written_name(container: Container) -> str:
-    """The reference a container was made from, as it was written also where the engine was told the image's id."""
-    if is_image_id(container.image):
-        return container.labels.get(IMAGE) or container.image
-    return container.image
+def written_name(container: Container, images: Mapping[str, Image] | None = None) -> str:
+    """The reference a container was made from, as it was written also where the engine was told the image's id.
+
+    Args:
+        container: The container.
+        images: Image id → local image; of one made from a bare id by others, it tells what the image is called now.
+    """
+    written = container.image
+    image = (images or {}).get(container.image_id)
+    if is_image_id(written) and (label := container.labels.get(IMAGE)):
+        return label
+    if image is not None and (is_image_id(written) or image.short_id.startswith(written)):
+        return image.name
+    return written
 
 
 def local_image(engine: Engine, name: str) -> Image | None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gpuconsole.core.errors import BadFile, Conflict, ConsoleError, NotFound
+from gpuconsole.core.nearness import did_you_mean
 from gpuconsole.core.text import plain_line
 from gpuconsole.engine.model import Image
 from gpuconsole.engine.protocol import Engine
@@ -118,7 +118,7 @@ def removal(engine: Engine, text: str, keeper: Keeper) -> Removal:
     try:
         image = engine.image(text)
     except NotFound as error:
-        raise NotFound(f"There is no image {text!r} here.", hint=_nearest(text, engine.images())) from error
+        raise NotFound(f"There is no image {text!r} here.", hint=_nearest(engine, text)) from error
     tag = _tag_of(image, text)
     names = (tag,) if tag else (*image.tags, *(() if image.tags else _digest_names(image)))
     whole = tag is None or len(image.tags) == 1
@@ -143,10 +143,9 @@ def _digest_names(image: Image) -> tuple[str, ...]:
     return image.digests if len(image.digests) > 1 else ()
 
 
-def _nearest(text: str, images: Iterable[Image]) -> str:
-    tags = [tag for image in images for tag in image.tags]
-    near = difflib.get_close_matches(text, tags, n=3, cutoff=0.5) or [tag for tag in tags if text and text in tag][:3]
-    return f"Did you mean {' or '.join(near)}?" if near else "'gpuconsole images' lists the names."
+def _nearest(engine: Engine, text: str) -> str:
+    tags = (tag for image in engine.images() for tag in image.tags)
+    return did_you_mean(text, tags) or "'gpuconsole images' lists the names."
 
 
 def prunable(engine: Engine, keeper: Keeper, *, everything: bool) -> tuple[tuple[Removal, ...], tuple[Kept, ...]]:

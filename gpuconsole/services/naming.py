@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gpuconsole.core.errors import Conflict, EngineRefused, NotFound
+from gpuconsole.core.nearness import did_you_mean
 from gpuconsole.engine.model import Container, ContainerState
 
 if TYPE_CHECKING:
@@ -38,11 +38,7 @@ def find(engine: Engine, reference: str) -> Container:
 
 def _nearest(reference: str, listed: Sequence[Container]) -> str:
     names = [one.name for one in listed]
-    near = difflib.get_close_matches(reference, names, n=3, cutoff=0.5)
-    near += [name for name in names if reference and reference in name and name not in near]
-    if near:
-        return f"Did you mean {' or '.join(near[:3])}?"
-    return (
+    return did_you_mean(reference, names) or (
         "'gpuconsole ps' lists the containers." if names else "There are no containers; 'gpuconsole launch' makes one."
     )
 

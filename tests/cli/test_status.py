@@ -22,10 +22,11 @@ from typing import Any
 import pytest
 
 from gpuconsole.cli.glyphs import Glyphs
-from gpuconsole.cli.status_table import overview_text, short_name, tmux_line
+from gpuconsole.cli.status_table import overview_text, tmux_line
 from gpuconsole.cli.tables import width_of
 from gpuconsole.core.errors import ExitCode
 from gpuconsole.gpu.model import Ecc, Gpu, GpuSnapshot, GpuStatus, Mig
+from gpuconsole.gpu.names import short_name
 from gpuconsole.host.model import GpuView, Holder, HostView
 from tests.rig.nvml import GIB, MIB, GpuProcess, NvmlBox, NvmlState, a100_mig, box, busy, gb10, h200, rtx4090
 

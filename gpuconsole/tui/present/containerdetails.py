@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from gpuconsole.core.text import gib, size
 from gpuconsole.engine.model import Container, Mount, Port
+from gpuconsole.gpu.names import short_name
 from gpuconsole.host.model import GpuView, HostView
 from gpuconsole.images.facts import ImageFacts
 from gpuconsole.services.containers import ContainerGpu, ContainerView, FoundBy
@@ -95,7 +96,7 @@ def _gpus(view: ContainerView, known: Known) -> list[Line]:
 
 
 def _gpu(gpu: ContainerGpu, seen: GpuView | None, glyphs: Glyphs) -> Line:
-    words = [str(gpu.index) if gpu.index is not None else "–", gpus.short_name(gpu.name)]
+    words = [str(gpu.index) if gpu.index is not None else "–", short_name(gpu.name)]
     name = Cell("  ".join(words) + "  ", "strong")
     tail = gpu.mig_uuid or gpu.uuid or ""
     if gpu.found_by is FoundBy.PROCESS:

@@ -43,16 +43,6 @@ def state_cell(view: GpuView, glyphs: Glyphs) -> Cell:
     return Cell(f"{glyph} {state.value}", STATE_TONES[state])
 
 
-def short_name(name: str | None) -> str:
-    """``NVIDIA GeForce RTX 4090`` → ``RTX 4090``; ``NVIDIA H200`` → ``H200``."""
-    if not name:
-        return "GPU"
-    words = [
-        word for word in name.split() if word not in ("NVIDIA", "GeForce", "Graphics", "Device", "Tesla", "Quadro")
-    ]
-    return " ".join(words) or name
-
-
 def bar(share: float | None, width: int, glyphs: Glyphs) -> str:
     """A bar of ``width`` cells, filled to ``share`` (0 … 1) in eighths of a cell."""
     if share is None:

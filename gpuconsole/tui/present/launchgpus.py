@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpuconsole.core.errors import ConsoleError
 from gpuconsole.core.text import gib
+from gpuconsole.gpu.names import short_name
 from gpuconsole.host.model import GpuView, HostView
 from gpuconsole.launch.claims import Claims, claims_of
 from gpuconsole.launch.gpus import choose_gpus
@@ -15,7 +16,7 @@ from gpuconsole.launch.spec import GpuWish, GpuWishKind
 from gpuconsole.launch.units import GpuUnit, Withheld, units_of, withheld_of
 from gpuconsole.launch.wish import parse_gpus
 from gpuconsole.tui.present.cell import Cell
-from gpuconsole.tui.present.gpu import short_name, state_cell
+from gpuconsole.tui.present.gpu import state_cell
 from gpuconsole.tui.theme import Glyphs
 
 if TYPE_CHECKING:

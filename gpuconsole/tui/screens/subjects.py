@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
+from gpuconsole.gpu.names import short_name
 from gpuconsole.host.model import GpuView, Holder
 from gpuconsole.services.containers import ContainerView
 from gpuconsole.services.endings import state_words
@@ -15,7 +16,6 @@ from gpuconsole.services.runs import Run
 from gpuconsole.tui.present import containerdetails, details, gpudetails, imagedetails, processdetails
 from gpuconsole.tui.present import rundetails as runs
 from gpuconsole.tui.present.cell import Cell
-from gpuconsole.tui.present.gpu import short_name
 
 if TYPE_CHECKING:
     from gpuconsole.tui.app import ConsoleApp

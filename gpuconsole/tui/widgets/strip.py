@@ -12,6 +12,7 @@ from textual.geometry import Size
 from textual.message import Message
 from textual.strip import Strip
 
+from gpuconsole.gpu.names import short_name
 from gpuconsole.host.model import GpuView, HostView
 from gpuconsole.host.state import memory_state
 from gpuconsole.services import ringing
@@ -131,7 +132,7 @@ class GpuStrip(Lines, can_focus=True):
     def _columns(self) -> tuple[int, int, int, bool, int]:
         """Widths: name, spark, bar; whether the power limit is shown; width for the holders."""
         width = self.size.width
-        names = max((len(present.short_name(view.gpu.name)) for view in self._order or self._all()), default=3)
+        names = max((len(short_name(view.gpu.name)) for view in self._order or self._all()), default=3)
         name = min(16, max(7, names + 4))
         spark = self._spark_width()
         limit = width >= 100
@@ -158,7 +159,7 @@ class GpuStrip(Lines, can_focus=True):
         state = present.state_cell(view, glyphs)
         if gpu.problem:
             text = fitted(f" {gpu.problem}", max(0, self.size.width - name))
-            return self._marked(view, (Cell(fitted(f" {gpu.index} {present.short_name(gpu.name)}", name), "strong"),
+            return self._marked(view, (Cell(fitted(f" {gpu.index} {short_name(gpu.name)}", name), "strong"),
                                        Cell(text, "critical")))  # fmt: skip
         power = present.power_cell(gpu).text
         if limit and gpu.power_w is not None and gpu.power_limit_w is not None:
@@ -167,7 +168,7 @@ class GpuStrip(Lines, can_focus=True):
         history = self._history.get(gpu_key(view), deque())
         tone = present.STATE_TONES[memory_state(view)] or "info"
         line = [
-            Cell(fitted(f" {gpu.index} {present.short_name(gpu.name)}", name), "strong"),
+            Cell(fitted(f" {gpu.index} {short_name(gpu.name)}", name), "strong"),
             Cell(present.sparkline(history, spark, glyphs), "accent"),
             Cell(fitted(present.utilization_cell(gpu).text, 6, "right")),
             Cell("  "),
