@@ -1,9 +1,10 @@
-"""Start of the payload: ``supervise CONFIG``, ``work CONFIG`` or ``driver``."""
+"""Start of the payload: ``supervise CONFIG``, ``work CONFIG``, ``rank CONFIG`` or ``driver``."""
 
 from __future__ import annotations
 
 import json
 import sys
+from typing import Any
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -15,13 +16,32 @@ def main(arguments: list[str] | None = None) -> int:
 
         sys.stdout.write(json.dumps(ask()) + "\n")
         return 0
+    if mode == "rank":
+        from gpuconsole.probes.payload.bench.ranks import rank
+
+        return int(rank(json.loads(argv[1])))
+    if mode in ("work", "supervise"):
+        config = json.loads(argv[1])
+        return _benchmarks(mode, config) if config.get("kind") == "bench" else _checks(mode, config)
+    sys.stderr.write("this archive is a part of gpuconsole and is started by it\n")
+    return 2
+
+
+def _checks(mode: str, config: dict[str, Any]) -> int:
     if mode == "work":
         from gpuconsole.probes.payload.worker import work
 
-        return work(json.loads(argv[1]))
-    if mode == "supervise":
-        from gpuconsole.probes.payload.supervisor import Supervisor
+        return work(config)
+    from gpuconsole.probes.payload.supervisor import Supervisor
 
-        return Supervisor(json.loads(argv[1])).run()
-    sys.stderr.write("this archive is a part of gpuconsole and is started by it\n")
-    return 2
+    return Supervisor(config).run()
+
+
+def _benchmarks(mode: str, config: dict[str, Any]) -> int:
+    if mode == "work":
+        from gpuconsole.probes.payload.benchworker import work
+
+        return work(config)
+    from gpuconsole.probes.payload.benchsupervisor import BenchSupervisor
+
+    return BenchSupervisor(config).run()

@@ -8,10 +8,12 @@ from __future__ import annotations
 import json
 import math
 import os
+from typing import Any
 
 SEPARATOR = "\x1e"
 LONGEST_TEXT = 2000
 """Characters of one text in a record."""
+_LONGEST_RECORD = 1 << 20
 
 
 def harmless(value: object, depth: int = 0) -> object:
@@ -51,3 +53,25 @@ class Emitter:
         line = (SEPARATOR + json.dumps(record, ensure_ascii=True, allow_nan=False) + "\n").encode("ascii")
         while line:
             line = line[os.write(self._fd, line) :]
+
+
+class RecordReader:
+    """Takes records apart again, however the pieces arrive; what is none is dropped."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, data: bytes) -> list[dict[str, Any]]:
+        """The records that are now whole."""
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        if len(self._rest) > _LONGEST_RECORD:
+            self._rest = b""
+        records = []
+        for line in lines:
+            try:
+                record = json.loads(line.decode("utf-8", "replace").lstrip(SEPARATOR))
+            except ValueError:
+                continue
+            if isinstance(record, dict):
+                records.append(record)
+        return records

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import selectors
 import shutil
@@ -16,7 +15,7 @@ from gpuconsole.probes.payload.child import Child, died_of
 from gpuconsole.probes.payload.notes import Notes
 from gpuconsole.probes.payload.outcome import FAIL, OK
 from gpuconsole.probes.payload.plan import BY_SLUG
-from gpuconsole.probes.payload.stream import SEPARATOR, Emitter
+from gpuconsole.probes.payload.stream import Emitter, RecordReader
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _REIMPORT_S = 90.0
@@ -24,7 +23,6 @@ _REIMPORT_S = 90.0
 _DRAIN_S = 1.0
 _PARTING_S = 5.0
 """How long a worker that has told everything may take to end by itself."""
-_LONGEST_RECORD = 1 << 20
 
 
 class Supervisor:
@@ -33,10 +31,14 @@ class Supervisor:
     It ends early when its standard input ends, which is how it learns that the host is gone, and on SIGTERM.
     """
 
+    mode = "check"
+    plan: dict[str, Any] = BY_SLUG
+    """What can be run, by name."""
+
     def __init__(self, config: dict[str, Any]) -> None:
         self._config = config
         self._folder = str(config["folder"])
-        self._pending: list[str] = [slug for slug in config["checks"] if slug in BY_SLUG]
+        self._pending: list[str] = [slug for slug in config["checks"] if slug in self.plan]
         self._total = len(self._pending)
         self._statuses: dict[str, str] = {}
         self._torch_imported = False
@@ -48,7 +50,7 @@ class Supervisor:
         self._check_ends_at = self._ends_at
         self._check_begun = self._begun
         self._child: Child | None = None
-        self._buffer = b""
+        self._records = RecordReader()
         self._selector = selectors.DefaultSelector()
         self._notes = Notes(self._tell_note)
 
@@ -60,7 +62,7 @@ class Supervisor:
                 "hello",
                 schema=SCHEMA,
                 suite=SUITE,
-                mode="check",
+                mode=self.mode,
                 plan=self._pending,
                 budget_s=self._config["deadline_s"],
                 pid=os.getpid(),
@@ -114,7 +116,7 @@ class Supervisor:
         restarted = bool(self._statuses)
         told = dict(
             self._config,
-            checks=self._pending,
+            checks=self._batch(),
             statuses=self._statuses,
             torch_imported=self._torch_imported,
         )
@@ -129,7 +131,7 @@ class Supervisor:
             )
             return
         self._out.emit("worker", pgid=child.group)
-        self._buffer = b""
+        self._records = RecordReader()
         self._start_clock(_REIMPORT_S if restarted else 0.0)
         for fd, source in child.sources.items():
             self._selector.register(fd, selectors.EVENT_READ, source)
@@ -144,11 +146,20 @@ class Supervisor:
                     pass
             code = child.exit_code
             self._end_worker()
-        if self._stopping or not self._pending:
+        if self._stopping or not self._owed:
             return
         if code is not None:  # else it was ended for its deadline, which has been told
             did, fix = died_of(code)
-            self._settle(FAIL, "{} {}".format(BY_SLUG[self._pending[0]].process, did), fix)
+            self._settle(FAIL, "{} {}".format(self.plan[self._pending[0]].process, did), fix)
+
+    def _batch(self) -> list[str]:
+        """What the next worker is given to do."""
+        return self._pending
+
+    @property
+    def _owed(self) -> bool:
+        """The worker has not done all it was given."""
+        return bool(self._pending)
 
     def _follow(self, child: Child) -> None:
         """Pass on what the worker says until it ends, its deadline passes, or we are stopped."""
@@ -182,22 +193,10 @@ class Supervisor:
         if not data:
             self._selector.unregister(fd)
         elif source == "records":
-            self._take_records(data)
+            for record in self._records.feed(data):
+                self._take_record(record)
         else:
             self._notes.feed(source, data)
-
-    def _take_records(self, data: bytes) -> None:
-        self._buffer += data
-        *lines, self._buffer = self._buffer.split(b"\n")
-        if len(self._buffer) > _LONGEST_RECORD:
-            self._buffer = b""
-        for line in lines:
-            try:
-                record = json.loads(line.decode("utf-8", "replace").lstrip(SEPARATOR))
-            except ValueError:
-                continue
-            if isinstance(record, dict):
-                self._take_record(record)
 
     def _take_record(self, record: dict[str, Any]) -> None:
         kind, current = record.get("t"), self._pending[0] if self._pending else ""
@@ -220,7 +219,10 @@ class Supervisor:
 
     def _start_clock(self, extra_s: float) -> None:
         self._check_begun = time.monotonic()
-        self._check_ends_at = self._check_begun + BY_SLUG[self._pending[0]].deadline_s + extra_s
+        self._check_ends_at = self._check_begun + self._allowed_s() + extra_s
+
+    def _allowed_s(self) -> float:
+        return float(BY_SLUG[self._pending[0]].deadline_s)
 
     def _late(self) -> bool:
         """A deadline has passed; tell it, and have the worker ended."""

@@ -17,7 +17,7 @@ from gpuconsole.probes.payload.stream import Emitter
 
 def work(config: dict[str, Any]) -> int:
     """Run ``config["checks"]`` in order; records go to the descriptor ``config["fd"]``."""
-    _die_with_parent()
+    die_with_parent()
     fd = int(config["fd"])
     os.set_inheritable(fd, False)
     out = Emitter(fd, str(config.get("run", "")))
@@ -83,7 +83,7 @@ def _import_again(context: Context) -> None:
         sys.stderr.write("torch cannot be imported again: {}\n".format(first_line(error)))
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
     """Have the kernel end us when the supervisor ends, however it does."""
     try:
         ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG

@@ -34,6 +34,8 @@ class BenchContext:
         self.folder: str = str(config.get("folder") or "")
         self.budget_s = 1.0
         """Seconds the benchmark that runs should take; smaller than its plan says when the run is late."""
+        self.alloc_retries = 0
+        """How often torch's allocator had run out so far."""
         self._ends_at = 0.0
 
     @property
