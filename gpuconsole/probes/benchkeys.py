@@ -7,7 +7,7 @@ import re
 from enum import StrEnum
 
 from gpuconsole.core.document import jsonable
-from gpuconsole.probes.benchrecords import BenchRecord, BenchRun
+from gpuconsole.probes.benchrecords import BenchGpu, BenchRecord, BenchRun
 
 
 class Likeness(StrEnum):
@@ -44,14 +44,13 @@ def hardware_key(record: BenchRecord, run: BenchRun) -> str | None:
     gpus = run.gpus_of(record)
     if not gpus or any(gpu.name is None for gpu in gpus):
         return None
-    parts = sorted(
-        f"{gpu.name} {gpu.memory_total_bytes} mig={gpu.mig} ecc={gpu.ecc} {_watts(gpu.power_limit_w)}" for gpu in gpus
-    )
-    return f"{len(gpus)} {' '.join(parts)}"
+    return f"{len(gpus)} {' '.join(sorted(map(_hardware, gpus)))}"
 
 
-def _watts(limit: float | None) -> str:
-    return "? W" if limit is None else f"{limit:.0f} W"
+def _hardware(gpu: BenchGpu) -> str:
+    limit = "?" if gpu.power_limit_w is None else f"{gpu.power_limit_w:.0f}"
+    slice_of = f"mig {(gpu.memory_total_bytes or 0) >> 20} MiB" if gpu.mig else f"mig={gpu.mig}"
+    return f"{gpu.name} {slice_of} ecc={gpu.ecc} {limit} W"
 
 
 def software_key(run: BenchRun) -> str | None:

@@ -1,0 +1,136 @@
+"""What healthy machines have in common, where no measured reference says more.
+
+These ranges are proposals that measuring more machines will settle. So a result outside of them is low, never bad.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from gpuconsole.probes.benchrecords import BenchGpu, BenchLevel, BenchRecord, BenchRun, Judgement, Rule
+from gpuconsole.probes.benchshares import Written
+
+_LOWEST_OF_DATASHEET = 0.59
+"""The least healthy card on record reaches 66 % of its dense bf16 rate; this is a tenth below."""
+_LOWEST_OF_MEMORY = 0.80
+_LOWEST_OF_LINK = 0.75
+_LINK_GBS: Mapping[int, float] = {3: 15.75, 4: 31.5, 5: 63.0, 6: 121.0}
+"""GB/s of a PCIe link of 16 lanes, one way."""
+_MOST_LAUNCH_US = 10.0
+_LOWEST_ATTENTION = 0.40
+_LOWEST_TRAINING = 0.30
+_LOWEST_SCALING = 0.65
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    record: BenchRecord
+    run: BenchRun
+    sheet: Written | None
+
+    @property
+    def gpu(self) -> BenchGpu | None:
+        gpus = self.run.gpus_of(self.record)
+        return gpus[0] if len(gpus) == 1 else None
+
+
+def health(record: BenchRecord, run: BenchRun, sheet: Written | None) -> list[Judgement]:
+    """What is said of a result on a GPU by its datasheet, and by what healthy machines have in common."""
+    if record.device != "cuda":
+        return []
+    return list(_RULES.get(record.id, _none)(_Case(record, run, sheet)))
+
+
+def _none(_: _Case) -> Iterator[Judgement]:
+    return iter(())
+
+
+def _of_sheet(case: _Case, lowest: float) -> Iterator[Judgement]:
+    if case.sheet is not None:
+        against = f"{case.sheet.share * 100:.0f} % of {case.sheet.words} (low below {lowest * 100:.0f} %)"
+        yield Judgement(Rule.DATASHEET, _level(case.sheet.share >= lowest), against, round(case.sheet.share, 4))
+
+
+def _mm(case: _Case) -> Iterator[Judgement]:
+    if case.record.headline:
+        yield from _of_sheet(case, _LOWEST_OF_DATASHEET)
+
+
+def _mem(case: _Case) -> Iterator[Judgement]:
+    yield from _of_sheet(case, _LOWEST_OF_MEMORY)
+
+
+def _h2d(case: _Case) -> Iterator[Judgement]:
+    gpu, score = case.gpu, case.record.score
+    if gpu is None or score is None or not case.record.headline:
+        return
+    now, most = (gpu.pcie_generation, gpu.pcie_width), (gpu.pcie_max_generation, gpu.pcie_max_width)
+    if now[0] is None or now[1] is None:
+        return
+    narrow = any(is_now < can for is_now, can in zip(now, most, strict=True) if is_now is not None and can is not None)
+    if narrow:
+        words = f"the link is PCIe {now[0]} ×{now[1]} under load, the card can do PCIe {most[0]} ×{most[1]}"
+        yield Judgement(Rule.HEALTHY, BenchLevel.LOW, words)
+    if now[0] in _LINK_GBS:
+        spec = _LINK_GBS[now[0]] * now[1] / 16
+        words = f"{score / spec * 100:.0f} % of {spec:g} GB/s of PCIe {now[0]} ×{now[1]}"
+        words += f" (low below {_LOWEST_OF_LINK * 100:.0f} %)"
+        yield Judgement(Rule.HEALTHY, _level(score / spec >= _LOWEST_OF_LINK), words, round(score / spec, 4))
+
+
+def _launch(case: _Case) -> Iterator[Judgement]:
+    score = case.record.score
+    if case.record.headline and score is not None and case.record.unit in ("µs", "us"):
+        words = f"{score:.1f} µs a launch (low above {_MOST_LAUNCH_US:g} µs)"
+        yield Judgement(Rule.HEALTHY, _level(score <= _MOST_LAUNCH_US), words)
+
+
+def _of_matmul(case: _Case, reached: object, lowest: float) -> Iterator[Judgement]:
+    """Beside this card's own matrix product in bf16."""
+    best = matmul(case.run, case.record)
+    if best is None or isinstance(reached, bool) or not isinstance(reached, int | float):
+        return
+    share = reached / best
+    words = f"{share * 100:.0f} % of this GPU's own bf16 matrix product (low below {lowest * 100:.0f} %)"
+    yield Judgement(Rule.HEALTHY, _level(share >= lowest), words, round(share, 4))
+
+
+def _attention(case: _Case) -> Iterator[Judgement]:
+    if case.record.headline and case.record.unit == "TFLOP/s":
+        yield from _of_matmul(case, case.record.score, _LOWEST_ATTENTION)
+
+
+def _train(case: _Case) -> Iterator[Judgement]:
+    if case.record.params.get("precision") == "bf16":
+        yield from _of_matmul(case, case.record.values.get("model_tflop_per_s"), _LOWEST_TRAINING)
+
+
+def _scaling(case: _Case) -> Iterator[Judgement]:
+    score = case.record.score
+    if case.record.headline and score is not None and len(case.record.gpu) > 1 and 0 < score < 2:
+        words = f"{score * 100:.0f} % of {len(case.record.gpu)} times one GPU (low below {_LOWEST_SCALING * 100:.0f} %)"
+        yield Judgement(Rule.HEALTHY, _level(score >= _LOWEST_SCALING), words, round(score, 4))
+
+
+def _level(healthy: bool) -> BenchLevel:
+    return BenchLevel.OK if healthy else BenchLevel.LOW
+
+
+def matmul(run: BenchRun, record: BenchRecord) -> float | None:
+    """TFLOP/s of the bf16 matrix product that the run is known by, on the same GPU."""
+    for other in run.benchmarks:
+        if other.id == "bench.mm" and other.params.get("dtype") == "bf16" and other.headline and other.measured:
+            return other.score if other.gpu == record.gpu else None
+    return None
+
+
+_RULES = {
+    "bench.mm": _mm,
+    "bench.mem": _mem,
+    "bench.h2d": _h2d,
+    "bench.launch": _launch,
+    "bench.attn": _attention,
+    "bench.train": _train,
+    "bench.ddp": _scaling,
+}
