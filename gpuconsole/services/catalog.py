@@ -67,6 +67,18 @@ def load_catalog(paths: Sequence[Path] | None = None) -> Catalog:
     return with_findings(catalog)
 
 
+def catalog_marks() -> tuple[object, ...]:
+    """What changes when the catalog would be read otherwise: the files it is made of, with when they were written."""
+    return tuple((path, _written(path)) for path in (*catalog_paths(), state_dir() / FINDINGS))
+
+
+def _written(path: Path) -> int | None:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return None
+
+
 def with_findings(catalog: Catalog) -> Catalog:
     """``catalog`` with what ``catalog verify`` found out."""
     if not (state_dir() / FINDINGS).exists():

@@ -53,10 +53,17 @@ class Machine:
     """Fact → why it is not known, or where it was not asked for, half a sentence."""
 
 
-def machine(session: Session, description: Description | None = None) -> Machine:
+def machine(
+    session: Session, description: Description | None = None, *, snapshot: GpuSnapshot | None = None
+) -> Machine:
     """The machine to judge for.
 
     NVML and the engine are asked only for what the description leaves open. Neither has to answer.
+
+    Args:
+        session: Whose GPUs and engine.
+        description: What a user says of it.
+        snapshot: The GPUs as somebody has just seen them, so that NVML is not asked again.
 
     Raises:
         UsageError: A GPU's name says nothing and no capability was given with it, or their numbers differ.
@@ -64,7 +71,10 @@ def machine(session: Session, description: Description | None = None) -> Machine
     said = description or Description()
     gpus = _described(said)
     unknown: dict[str, str] = {}
-    snapshot = None if said.whole else session.gpus.snapshot()
+    if said.whole:
+        snapshot = None
+    elif snapshot is None:
+        snapshot = session.gpus.snapshot()
     driver, cuda = said.driver, None
     if snapshot is not None:
         gpus = gpus or tuple(_of_nvml(gpu) for gpu in snapshot.gpus)
@@ -89,15 +99,19 @@ def machine(session: Session, description: Description | None = None) -> Machine
     )
 
 
-def engine_machine(session: Session) -> Machine:
+def engine_machine(session: Session, *, snapshot: GpuSnapshot | None = None) -> Machine:
     """The machine whose engine this session talks to, for images that lie there.
+
+    Args:
+        session: Whose engine.
+        snapshot: This machine's GPUs as somebody has just seen them; None asks NVML.
 
     Raises:
         EngineUnavailable: Nothing answers there.
     """
     info = session.engine.info()
     if info.local:
-        return machine(session)
+        return machine(session, snapshot=snapshot)
     why = "the engine is on another machine"
     return Machine(
         traits=HostTraits(architecture=ARCHITECTURES.get(info.architecture)),
@@ -138,14 +152,13 @@ def _why(snapshot: GpuSnapshot, driver: str | None, gpus: Sequence[GpuTraits]) -
 def _path(session: Session) -> tuple[GpuPath, str]:
     """How this machine's engine gives GPUs to containers; the hook where it cannot be told, with the reason."""
     from gpuconsole.host.cdi import DEFAULT_DIRS
-    from gpuconsole.host.facts import launch_facts
     from gpuconsole.launch.gpupath import choose_gpu_path
 
     try:
         if not session.endpoint.local:
             return GpuPath.HOOK, "the engine is on another machine"
         info = session.engine.info()
-        return choose_gpu_path(info, launch_facts(cdi_dirs=info.cdi_spec_dirs or DEFAULT_DIRS)).path, ""
+        return choose_gpu_path(info, session.launch_facts(info.cdi_spec_dirs or DEFAULT_DIRS)).path, ""
     except ConsoleError as error:
         return GpuPath.HOOK, error.message.rstrip(".")
 

@@ -90,7 +90,7 @@ class Keeper:
     def need(self, image: Image) -> Need | None:
         """Why it stays; None when it may go."""
         for lock, pin in self._pins:
-            if _is_pinned(image, pin):
+            if is_pinned(image, pin):
                 remove = f"gpuconsole pin --remove {pin.reference}"
                 where = "" if lock.shown.startswith("./") else f", in {plain_line(str(lock.path.parent))}"
                 return Need(f"{lock.shown} pins it as {pin.reference}", f"Take the pin away{where}: {remove}", True)
@@ -102,7 +102,8 @@ class Keeper:
         return Need(text, f"Remove the containers first: gpuconsole rm {' '.join(users)}")
 
 
-def _is_pinned(image: Image, pin: Pin) -> bool:
+def is_pinned(image: Image, pin: Pin) -> bool:
+    """Whether the pin is of this very image, under whatever name it is here."""
     if pin.image_id is not None:
         return image.id == pin.image_id
     return pin.digest == image.id or any(name.partition("@")[2] == pin.digest for name in image.digests)

@@ -30,6 +30,7 @@ class RunKind(StrEnum):
 
     CHECK = "check"
     LAUNCH = "launch"
+    PULL = "pull"
 
 
 class RunState(StrEnum):
@@ -44,7 +45,7 @@ class RunState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One check or launch."""
+    """One check, launch or pull."""
 
     id: str
     kind: RunKind
