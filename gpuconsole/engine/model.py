@@ -259,3 +259,23 @@ class PullProgress:
     layer: str = ""
     current_bytes: int | None = None
     total_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BuildProgress:
+    """One thing a build tells."""
+
+    text: str = ""
+    """A line of what a step writes, or what the engine says of it."""
+    step: int | None = None
+    """A step begins: its number from 1; ``text`` is its instruction."""
+    steps: int | None = None
+    """How many steps there are."""
+    container_id: str = ""
+    """A container was made for the step, and is removed with it."""
+    image_id: str = ""
+    """The step left this image, shortened by some engines; the last one is what was built."""
+    cached: bool = False
+    """The step's image is one that was here already."""
+    pull: PullProgress | None = None
+    """The engine pulls the base."""

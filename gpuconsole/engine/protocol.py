@@ -10,7 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol, TypeVar
 
-from gpuconsole.engine.model import Container, EngineEvent, EngineInfo, Image, ImageStep, PullProgress, Usage
+from gpuconsole.engine.model import (
+    BuildProgress,
+    Container,
+    EngineEvent,
+    EngineInfo,
+    Image,
+    ImageStep,
+    PullProgress,
+    Usage,
+)
 from gpuconsole.engine.request import CreateRequest
 
 Item = TypeVar("Item", covariant=True)
@@ -209,6 +218,24 @@ class Engine(Protocol):
 
     def pull(self, reference: str, *, platform: str | None = None) -> Stream[PullProgress]:
         """Pull an image; a failure inside the stream is raised from the iteration."""
+        ...
+
+    def build(
+        self, dockerfile: str, *, tag: str, network: str | None = None, platform: str | None = None
+    ) -> Stream[BuildProgress]:
+        """Build an image from a Dockerfile that needs no files beside it; it begins with the iteration.
+
+        Closing the stream ends the build in the engine too. What its finished steps left stays, named in what it told.
+
+        Args:
+            dockerfile: Its text.
+            tag: The name the image gets once all steps went well.
+            network: What its steps have: ``host``, ``none`` or a network's name; None takes the engine's own.
+            platform: ``linux/amd64``; None takes the engine's own.
+
+        Raises:
+            ConsoleError: From the iteration: the engine refused it, or a step failed.
+        """
         ...
 
     def volumes(self, *, label: str | None = None) -> frozenset[str]:

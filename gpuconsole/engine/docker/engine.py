@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from gpuconsole.engine.docker import (
     actions,
+    build,
     containers,
     create,
     execute,
@@ -24,7 +25,16 @@ from gpuconsole.engine.docker.execute import DockerExec
 from gpuconsole.engine.docker.interactive import AttachedContainer, InteractiveExec
 from gpuconsole.engine.docker.streams import EngineStream
 from gpuconsole.engine.endpoint import Endpoint
-from gpuconsole.engine.model import Container, EngineEvent, EngineInfo, Image, ImageStep, PullProgress, Usage
+from gpuconsole.engine.model import (
+    BuildProgress,
+    Container,
+    EngineEvent,
+    EngineInfo,
+    Image,
+    ImageStep,
+    PullProgress,
+    Usage,
+)
 from gpuconsole.engine.request import CreateRequest
 
 
@@ -200,6 +210,12 @@ class DockerEngine:
     def pull(self, reference: str, *, platform: str | None = None) -> EngineStream[PullProgress]:
         """Pull an image; a failure is raised from the iteration, with which the pull begins."""
         return pull.pull(self._connection, reference, platform=platform)
+
+    def build(
+        self, dockerfile: str, *, tag: str, network: str | None = None, platform: str | None = None
+    ) -> EngineStream[BuildProgress]:
+        """Build an image from a Dockerfile alone; a failure is raised from the iteration, with which it begins."""
+        return build.build(self._connection, dockerfile, tag=tag, network=network, platform=platform)
 
     def volumes(self, *, label: str | None = None) -> frozenset[str]:
         """The names of all volumes, anonymous ones included; only of those with ``label``, a ``KEY=VALUE``."""

@@ -43,7 +43,7 @@ class Exchange:
         method: ``GET`` or ``POST``.
         path: Path with API version, unescaped.
         query: Parameters; those that are None are left out.
-        body: Sent as JSON.
+        body: Sent as JSON; bytes as they are, an archive.
         headers: More headers.
         hijack: The connection becomes two-way after the headers.
         answer_timeout_s: How long the headers of the answer may take; None waits for ever.
@@ -67,7 +67,8 @@ class Exchange:
         self._method = method
         pairs = {key: value for key, value in (query or {}).items() if value is not None}
         self._target = endpoint.base_path + quote(path, safe="/:@") + (f"?{urlencode(pairs)}" if pairs else "")
-        self._body = None if body is None else json.dumps(body).encode()
+        self._body = body if isinstance(body, bytes) else None if body is None else json.dumps(body).encode()
+        self._content_type = "application/x-tar" if isinstance(body, bytes) else "application/json"
         self._headers = dict(headers or {})
         self._hijack = hijack
         self._answer_timeout_s = answer_timeout_s
@@ -118,7 +119,7 @@ class Exchange:
     def _send(self, connection: http.client.HTTPConnection) -> None:
         headers = {"User-Agent": USER_AGENT, **self._headers}
         if self._body is not None:
-            headers["Content-Type"] = "application/json"
+            headers["Content-Type"] = self._content_type
         if self._hijack:
             headers |= {"Connection": "Upgrade", "Upgrade": "tcp"}
         connection.request(self._method, self._target, body=self._body, headers=headers)
