@@ -17,9 +17,9 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stdout.write(json.dumps(ask()) + "\n")
         return 0
     if mode == "rank":
-        from gpuconsole.probes.payload.bench.ranks import rank
+        from gpuconsole.probes.payload.bench.ranks import serve
 
-        return int(rank(json.loads(argv[1])))
+        return serve(json.loads(argv[1]))
     if mode in ("work", "supervise"):
         config = json.loads(argv[1])
         return _benchmarks(mode, config) if config.get("kind") == "bench" else _checks(mode, config)
