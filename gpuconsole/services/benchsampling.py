@@ -1,0 +1,248 @@
+"""The GPUs as the host sees them while benchmarks run: clocks, power, heat, what throttles, and who else is on them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from gpuconsole.core.text import plain_line, shorten, size
+from gpuconsole.gpu.model import Gpu, GpuSnapshot, ProcessKind
+from gpuconsole.host.model import GpuView, Holder, HostView
+from gpuconsole.host.processes import ENDED, REUSED
+from gpuconsole.probes.benchrecords import DeviceUse, Spread
+from gpuconsole.services.overview import Overview
+from gpuconsole.services.sampler import Sampler
+from gpuconsole.services.session import Session
+
+INTERVAL_S = 0.2
+"""Between two samples."""
+_HOLDERS_EVERY = 5
+"""Samples from one look at the processes and the links to the next: these cost more."""
+_BUSY_PCT = 10
+"""From this use on a GPU counts as used, also by what holds it for a screen."""
+_MOST_NAMED = 3
+_STOP_S = 2.0
+
+IsOurs = Callable[[Holder], bool]
+"""Whether a process on a GPU belongs to the benchmark."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One GPU at one moment, and who else was on it."""
+
+    taken_at: float
+    gpu: Gpu
+    others: tuple[str, ...] = ()
+    hidden: bool = False
+    """There are processes on it of which nothing can be told."""
+
+
+class HostSamples:
+    """Looks at this machine's GPUs from before a benchmark to its end.
+
+    Args:
+        session: Whose GPUs.
+        ours: Tells the benchmark's processes from others.
+        interval_s: Between two samples.
+    """
+
+    def __init__(self, session: Session, ours: IsOurs, *, interval_s: float = INTERVAL_S) -> None:
+        self._session = session
+        self._overview = Overview(session)
+        self._ours = ours
+        self._lock = threading.Lock()
+        self._samples: dict[str, list[Sample]] = {}
+        self._before: dict[str, Sample] = {}
+        self._links: dict[str, tuple[int, int | None]] = {}
+        self._others: dict[str, tuple[tuple[str, ...], bool]] = {}
+        self._count = 0
+        self.problem: str | None = None
+        """Why there is nothing to sample."""
+        self.snapshot = GpuSnapshot(0.0)
+        """The GPUs before the benchmark, with their slow readings."""
+        self._sampler = Sampler("bench-samples", self._take, interval_s=interval_s, on_result=self._keep)
+
+    def start(self) -> None:
+        """Look once, then again and again on a thread."""
+        view = self._overview.look(details=True)
+        self.snapshot = view.snapshot
+        self.problem = view.snapshot.problem
+        if self.problem is None and not view.gpus:
+            self.problem = "this machine has no GPU"
+        if self.problem is not None:
+            return
+        for uuid, each in _units(view):
+            named, hidden = others_on(each, None)
+            self._before[uuid] = Sample(view.snapshot.taken_at, each.gpu, named, hidden)
+        self._sampler.start()
+
+    def stop(self) -> None:
+        """No further samples."""
+        if self.problem is None:
+            self._sampler.stop(_STOP_S)
+
+    def _take(self) -> HostView | GpuSnapshot:
+        self._count += 1
+        if self._count % _HOLDERS_EVERY == 0:
+            return self._overview.look(details=True)
+        return self._session.gpus.snapshot()
+
+    def _keep(self, seen: HostView | GpuSnapshot) -> None:
+        with self._lock:
+            if isinstance(seen, HostView):
+                self._others = {uuid: others_on(view, self._ours) for uuid, view in _units(seen)}
+                for view in seen.gpus:
+                    self._see_link(view.gpu)
+                snapshot = seen.snapshot
+            else:
+                snapshot = seen
+            if snapshot.problem is not None:
+                return  # what comes back then is of before
+            for gpu in snapshot.gpus:
+                for uuid in _names(gpu):
+                    others, hidden = self._others.get(uuid, ((), False))
+                    self._samples.setdefault(uuid, []).append(Sample(snapshot.taken_at, gpu, others, hidden))
+
+    def _see_link(self, gpu: Gpu) -> None:
+        """The best state of the link: a GPU that idles trains it down."""
+        generation = gpu.pcie.generation
+        if generation is None or gpu.uuid is None:
+            return
+        before = self._links.get(gpu.uuid)
+        if before is None or generation >= before[0]:
+            self._links[gpu.uuid] = generation, gpu.pcie.width
+
+    def link(self, uuid: str | None) -> tuple[int | None, int | None]:
+        """Generation and width of a GPU's PCIe link at its best."""
+        with self._lock:
+            return self._links.get(uuid or "", (None, None))
+
+    def use(self, uuid: str | None, position: int, *, began: float | None, ended: float | None) -> DeviceUse:
+        """How the GPU with ``uuid`` was from ``began`` to ``ended``, in seconds since the epoch."""
+        if self.problem is not None:
+            return DeviceUse(position, unknown=self.problem)
+        with self._lock:
+            samples = list(self._samples.get(uuid or "", ()))
+        if not samples:
+            return DeviceUse(position, unknown="it cannot be told which of this machine's GPUs it is")
+        return use_of(samples, position, began=began, ended=ended)
+
+    def contention(
+        self, uuids: Collection[str], *, began: float | None, ended: float | None
+    ) -> tuple[bool | None, tuple[str, ...]]:
+        """Whether others used these GPUs before or meanwhile, and who; None when that cannot be told."""
+        with self._lock:
+            samples = [sample for uuid in uuids for sample in _between(self._samples.get(uuid, ()), began, ended)]
+            before = [self._before[uuid] for uuid in uuids if uuid in self._before]
+        named = dict.fromkeys(name for sample in (*before, *samples) for name in sample.others)
+        if named:
+            return True, tuple(named)[:_MOST_NAMED]
+        known = self.problem is None and len(before) == len(uuids) and bool(uuids)
+        return (False if known and not any(sample.hidden for sample in samples) else None), ()
+
+
+def use_of(samples: Iterable[Sample], position: int, *, began: float | None, ended: float | None) -> DeviceUse:
+    """The readings of one GPU between two moments."""
+    gpus = [sample.gpu for sample in _between(samples, began, ended)]
+    if not gpus:
+        return DeviceUse(position, unknown="it was over before a sample was taken")
+    reasons = dict.fromkeys(reason for gpu in gpus for reason in gpu.throttle_reasons or ())
+    return DeviceUse(
+        position,
+        samples=len(gpus),
+        sm_mhz=_spread(gpu.sm_clock_mhz for gpu in gpus),
+        memory_mhz=_spread(gpu.memory_clock_mhz for gpu in gpus),
+        power_w=_spread(gpu.power_w for gpu in gpus),
+        temperature_c=_spread(gpu.temperature_c for gpu in gpus),
+        reasons=tuple(reasons),
+    )
+
+
+def _between(samples: Iterable[Sample], began: float | None, ended: float | None) -> list[Sample]:
+    if began is None or ended is None:
+        return []
+    return [sample for sample in samples if began <= sample.taken_at <= ended]
+
+
+def _spread(readings: Iterable[float | None]) -> Spread | None:
+    known = [float(each) for each in readings if each is not None]
+    return Spread(min(known), round(sum(known) / len(known), 1), max(known)) if known else None
+
+
+def _names(gpu: Gpu) -> list[str]:
+    """The UUIDs of a GPU and of its MIG instances."""
+    return [uuid for uuid in (gpu.uuid, *(mig.uuid for mig in gpu.migs)) if uuid]
+
+
+def _units(view: HostView) -> Iterator[tuple[str, GpuView]]:
+    """Each GPU and each MIG instance by UUID, with who is on it."""
+    for each in view.gpus:
+        for uuid in _names(each.gpu):
+            whole = uuid == each.gpu.uuid
+            inside = tuple(holder for holder in each.holders if whole or holder.mig_uuid == uuid)
+            yield uuid, replace(each, holders=inside)
+
+
+def others_on(view: GpuView, ours: IsOurs | None) -> tuple[tuple[str, ...], bool]:
+    """Who else is on a GPU, each a short phrase, and whether there is more than can be told.
+
+    What only draws a screen does not count while the GPU is idle: a desktop is always there. So it does count only
+    before a benchmark, which keeps the GPU busy itself.
+
+    Args:
+        view: The GPU.
+        ours: Tells the benchmark's processes; None before it runs, when all are others.
+    """
+    gpu = view.gpu
+    busy = ours is None and (gpu.utilization_pct or 0) >= _BUSY_PCT
+    named: list[str] = []
+    hidden = gpu.processes is None
+    for holder in view.holders:
+        if ours is not None and ours(holder):
+            continue
+        if ours is not None and holder.unknown.get("container_id") is not None:
+            hidden = hidden or holder.unknown["container_id"] not in (ENDED, REUSED)
+        elif holder.kind is not ProcessKind.GRAPHICS or busy:
+            named.append(_phrase(holder))
+    if busy and not view.holders:
+        named.append("a process that the driver does not list")
+    return tuple(named), hidden
+
+
+def _phrase(holder: Holder) -> str:
+    who = holder.command or f"process {holder.pid}"
+    amount = "" if holder.memory_bytes is None else f" ({size(holder.memory_bytes)})"
+    return f"{plain_line(shorten(who, 40))}{amount}"
+
+
+def in_container(container_id: str, before: Collection[int]) -> IsOurs:
+    """What runs in a container and did not before the benchmark."""
+    return lambda holder: holder.container_id == container_id and holder.pid not in before
+
+
+def below_us(pid: int, *, proc: Path = Path("/proc")) -> IsOurs:
+    """What descends from the process ``pid``; once seen it stays ours, also when its parent has ended."""
+    known: set[int] = {pid}
+
+    def ours(holder: Holder) -> bool:
+        line: list[int] = []
+        each: int | None = holder.pid
+        while each is not None and each > 1 and each not in known and len(line) < 64:
+            line.append(each)
+            each = _parent(each, proc)
+        if each in known:
+            known.update(line)
+        return holder.pid in known
+
+    return ours
+
+
+def _parent(pid: int, proc: Path) -> int | None:
+    try:
+        fields = (proc / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
+        return int(fields[1])
+    except (OSError, ValueError, IndexError):
+        return None
