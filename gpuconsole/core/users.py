@@ -19,3 +19,21 @@ def caller_name() -> str:
     if os.geteuid() == 0 and (name := os.environ.get("SUDO_USER")):
         return name
     return user_name(os.getuid())
+
+
+def caller_ids() -> tuple[int, int]:
+    """User and group id of who runs gpuconsole; behind ``sudo`` of the one who called it, as their files are."""
+    uid, gid = os.environ.get("SUDO_UID", ""), os.environ.get("SUDO_GID", "")
+    if os.geteuid() == 0 and uid.isdecimal() and gid.isdecimal():
+        return int(uid), int(gid)
+    return os.getuid(), os.getgid()
+
+
+def caller_groups(uid: int, gid: int) -> tuple[int, ...]:
+    """All groups of the user that :func:`caller_ids` gives."""
+    if uid == os.getuid():
+        return tuple(os.getgroups())
+    try:
+        return tuple(os.getgrouplist(pwd.getpwuid(uid).pw_name, gid))
+    except KeyError:
+        return (gid,)

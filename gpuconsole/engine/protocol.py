@@ -108,6 +108,10 @@ class Engine(Protocol):
         """The steps an image was built in with their sizes, the newest first."""
         ...
 
+    def image_files(self, reference: str, paths: Sequence[str]) -> Mapping[str, bytes]:
+        """The contents of small plain files in an image, nothing of it being run; what is none is left out."""
+        ...
+
     def remove_image(self, reference: str) -> None:
         """Take a name from an image, and with its last name the image; by its id the image unless it has several names.
 

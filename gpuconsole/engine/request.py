@@ -28,6 +28,24 @@ class PortRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class Tmpfs:
+    """A file system in memory, gone with the container's stop."""
+
+    target: str
+    options: tuple[str, ...] = ()
+    """As mount has them: ``size=1g``, ``exec``, ``mode=1777``."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceRequest:
+    """A device node of the engine's machine."""
+
+    host_path: str
+    container_path: str
+    permissions: str = "rwm"
+
+
+@dataclass(frozen=True, slots=True)
 class CreateRequest:
     """Everything the engine is told when a container is made."""
 
@@ -58,6 +76,14 @@ class CreateRequest:
     ulimits: tuple[Ulimit, ...] = ()
     restart_policy: str | None = None
     auto_remove: bool = False
+    tmpfs: tuple[Tmpfs, ...] = ()
+    devices: tuple[DeviceRequest, ...] = ()
+    group_add: tuple[str, ...] = ()
+    """More groups of its main process: numbers, or names of the image."""
+    extra_hosts: tuple[tuple[str, str], ...] = ()
+    """Host name → address, or ``host-gateway``."""
+    read_only: bool = False
+    """Its own file system cannot be written."""
     init: bool = False
     tty: bool = False
     open_stdin: bool = False

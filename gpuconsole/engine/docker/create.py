@@ -21,7 +21,7 @@ from gpuconsole.engine.docker.answers import Answer, line, part
 from gpuconsole.engine.docker.connection import Connection
 from gpuconsole.engine.docker.gpus import cdi_devices
 from gpuconsole.engine.model import GpuPath, Mount
-from gpuconsole.engine.request import CreateRequest
+from gpuconsole.engine.request import CreateRequest, DeviceRequest
 
 _CREATE_TIMEOUT_S = 60.0
 """A slow disk, with the layers of a big image to be put together."""
@@ -141,6 +141,11 @@ def _host(request: CreateRequest) -> dict[str, Any]:
         "NanoCpus": None if request.cpus is None else round(request.cpus * 1e9),
         "Ulimits": [{"Name": limit.name, "Soft": limit.soft, "Hard": limit.hard} for limit in request.ulimits] or None,
         "RestartPolicy": _restart_policy(request.restart_policy),
+        "Tmpfs": {tmpfs.target: ",".join(tmpfs.options) for tmpfs in request.tmpfs} or None,
+        "Devices": [_device(device) for device in request.devices] or None,
+        "GroupAdd": list(request.group_add) or None,
+        "ExtraHosts": [f"{name}:{address}" for name, address in request.extra_hosts] or None,
+        "ReadonlyRootfs": request.read_only or None,
         "AutoRemove": request.auto_remove or None,
         "Init": request.init or None,
     }
@@ -153,6 +158,14 @@ def _mount(mount: Mount, volume_labels: Mapping[str, str]) -> dict[str, Any]:
         # The engine puts them on a volume that it makes now, and leaves one that is there as it is.
         asked["VolumeOptions"] = {"Labels": dict(volume_labels)}
     return asked if mount.kind == "tmpfs" else asked | {"Source": mount.source}
+
+
+def _device(device: DeviceRequest) -> dict[str, str]:
+    return {
+        "PathOnHost": device.host_path,
+        "PathInContainer": device.container_path,
+        "CgroupPermissions": device.permissions,
+    }
 
 
 def _restart_policy(written: str | None) -> dict[str, Any] | None:

@@ -10,6 +10,7 @@ from gpuconsole.engine.docker import (
     containers,
     create,
     execute,
+    imagefiles,
     images,
     info,
     interactive,
@@ -96,6 +97,10 @@ class DockerEngine:
     def image_steps(self, reference: str) -> tuple[ImageStep, ...]:
         """The steps an image was built in with their sizes, the newest first."""
         return images.image_steps(self._connection, reference)
+
+    def image_files(self, reference: str, paths: Sequence[str]) -> Mapping[str, bytes]:
+        """The contents of small plain files in an image, nothing of it being run; what is none is left out."""
+        return imagefiles.image_files(self._connection, reference, paths)
 
     def remove_image(self, reference: str) -> None:
         """Take a name from an image, and with its last name the image; by its id the image."""
