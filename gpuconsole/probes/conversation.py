@@ -72,6 +72,16 @@ class Conversation:
         self._reader = parsing.LineReader()
         self._bytes = 0
         self._ends_at = 0.0
+        self._handlers: dict[str, Callable[[parsing.RawRecord], None]] = {
+            "boot": self._hear_boot,
+            "hello": self._hear_hello,
+            "worker": self._hear_worker,
+            "env": self._hear_environment,
+            "progress": lambda record: self._on_record(parsing.progress_of(record)),
+            "check": self._hear_check,
+            "note": lambda record: self._note(parsing.note_of(record)),
+            "bye": self._hear_goodbye,
+        }
 
     def hold(self, command: Callable[[str, str], list[str]], data: bytes) -> Heard:
         """Try the place's interpreters with ``command(python, run)``, send ``data``, and listen to the end.
@@ -146,19 +156,8 @@ class Conversation:
     def _hear(self, item: parsing.RawRecord | str) -> None:
         if isinstance(item, str):
             self._note(Note(item))
-        elif item.get("run") == self._name:
-            handler = {
-                "boot": self._hear_boot,
-                "hello": self._hear_hello,
-                "worker": self._hear_worker,
-                "env": self._hear_environment,
-                "progress": lambda record: self._on_record(parsing.progress_of(record)),
-                "check": self._hear_check,
-                "note": lambda record: self._note(parsing.note_of(record)),
-                "bye": self._hear_goodbye,
-            }.get(item["t"])
-            if handler is not None:
-                handler(item)
+        elif item.get("run") == self._name and (handler := self._handlers.get(item["t"])) is not None:
+            handler(item)
 
     def _hear_boot(self, record: parsing.RawRecord) -> None:
         self._hear_worker(record)

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gpuconsole.core.text import plain_line
+from gpuconsole.probes.benchresults import BenchResult, BenchStatus
 from gpuconsole.probes.records import CheckResult, CheckStatus, Environment, Note, Progress, SeenGpu
 
 SEPARATOR = b"\x1e"
@@ -123,6 +124,37 @@ def result_of(record: RawRecord) -> CheckResult | None:
         fix=text_of(record, "fix"),
         value=harmless(value) if isinstance(value, dict) else {},
         seconds=number_of(record, "s"),
+    )
+
+
+def bench_of(record: RawRecord) -> BenchResult | None:
+    """The measurement a ``bench`` record carries; None when it carries none."""
+    try:
+        status = BenchStatus(text_of(record, "status"))
+    except ValueError:
+        return None
+    gpu, stat = record.get("gpu"), _mapping(record, "stat")
+    peak = number_of(record, "peak_reserved_bytes")
+    return BenchResult(
+        id=text_of(record, "id"),
+        code=text_of(record, "code"),
+        status=status,
+        rev=int(number_of(record, "rev") or 1),
+        params=_mapping(record, "params"),
+        device=text_of(record, "device"),
+        gpu=tuple(one for one in gpu[:64] if type(one) is int) if isinstance(gpu, list) else (),
+        unit=text_of(record, "unit"),
+        score=number_of(record, "score"),
+        stat={name: number for name, number in stat.items() if type(number) in (int, float)},
+        values=_mapping(record, "values"),
+        headline=record.get("headline") is True,
+        noisy=record.get("noisy") is True,
+        cold_s=number_of(record, "cold_s"),
+        peak_reserved_bytes=None if peak is None else int(peak),
+        began=number_of(record, "began"),
+        ended=number_of(record, "ended"),
+        why=text_of(record, "why"),
+        fix=text_of(record, "fix"),
     )
 
 

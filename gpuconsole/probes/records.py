@@ -8,6 +8,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
+from gpuconsole.probes.benchresults import BenchResult, Measured
+
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -122,8 +124,9 @@ class Note:
     """The check that ran then."""
 
 
-Record = Started | Progress | CheckResult | Note
-"""What :func:`gpuconsole.probes.runner.run_check` tells while it runs."""
+Record = Started | Progress | CheckResult | Note | BenchResult | Measured
+"""What :func:`gpuconsole.probes.runner.run_check` and :func:`gpuconsole.probes.benchrunner.run_bench` tell while they
+run."""
 
 
 @dataclass(frozen=True, slots=True)

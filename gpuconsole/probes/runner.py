@@ -114,23 +114,49 @@ def run(place: Place, request: Request, *, on_record: Callable[[Record], None], 
     conversation = Conversation(place, on_record=on_record, cancel=cancel, deadline_s=request.deadline_s)
     shipped = archive.build()
     heard = conversation.hold(
-        lambda python, name: _command(python, name, shipped=shipped, place=place, request=request), shipped.data
+        lambda python, name: command(
+            python, name, shipped, place=place, told=_told(request), first=request.interpreters
+        ),
+        shipped.data,
     )
     return _report(heard, request, seconds=round(time.monotonic() - begun, 3))
 
 
-def _command(python: str, name: str, *, shipped: archive.Archive, place: Place, request: Request) -> list[str]:
-    """The command line that takes the archive from standard input and starts it."""
-    asked = request.asked
-    config = {
-        "run": name,
+def _told(request: Request) -> dict[str, object]:
+    """What the payload is told of a check."""
+    return {
         "checks": [check.id for check in catalog.CHECKS],
-        "asked": None if asked.gpus is None else jsonable(asked.gpus),
-        "asked_count": asked.count,
+        **told_of(request.asked),
         "ephemeral": request.ephemeral,
-        "workdir": place.workdir,
         "deadline_s": request.deadline_s,
     }
+
+
+def told_of(asked: AskedGpus) -> dict[str, object]:
+    """What the payload is told of the GPUs that were given."""
+    return {"asked": None if asked.gpus is None else jsonable(asked.gpus), "asked_count": asked.count}
+
+
+def command(
+    python: str,
+    name: str,
+    shipped: archive.Archive,
+    *,
+    place: Place,
+    told: dict[str, object],
+    first: tuple[str, ...] = (),
+) -> list[str]:
+    """The command line that takes the archive from standard input and starts it.
+
+    Args:
+        python: The interpreter that takes it in.
+        name: Of the run; marks each record.
+        shipped: The archive that will come.
+        place: Where it runs.
+        told: What the payload shall do.
+        first: Interpreters to be preferred for it before those found there.
+    """
+    config = {**told, "run": name, "workdir": place.workdir}
     return [
         python,
         "-S",
@@ -139,7 +165,7 @@ def _command(python: str, name: str, *, shipped: archive.Archive, place: Place, 
         str(len(shipped.data)),
         shipped.sha256,
         place.workdir,
-        ":".join(request.interpreters),
+        ":".join(first),
         json.dumps(config),
         name,
     ]

@@ -75,7 +75,9 @@ class BenchSupervisor(Supervisor):
 
     def _done(self) -> None:
         """The benchmark that runs has told all it has to tell."""
-        self._statuses[self._pending.pop(0)] = "done"
+        slug = self._pending.pop(0)
+        self._statuses[slug] = "done"
+        self._out.emit("measured", id=slug)
         self._given = self._given[1:]
         self._headline = False
         if self._owed:

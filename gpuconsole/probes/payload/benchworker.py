@@ -11,7 +11,7 @@ from typing import Any
 
 from gpuconsole.probes.payload import environment, libcuda
 from gpuconsole.probes.payload.bench.context import BenchContext
-from gpuconsole.probes.payload.bench.measurement import ERROR, SKIPPED, TIMEOUT, Measurement
+from gpuconsole.probes.payload.bench.measurement import ERROR, TIMEOUT, Measurement
 from gpuconsole.probes.payload.benchplan import BY_SLUG, Benchmark
 from gpuconsole.probes.payload.outcome import first_line
 from gpuconsole.probes.payload.stream import Emitter
@@ -143,7 +143,7 @@ class Worker:
     def _tell(self, measurement: Measurement, *, resumed: float | None = None, fix: str = "") -> None:
         context, now = self._context, time.time()
         cuda = context is not None and context.cuda
-        if not self._headline and measurement.status != SKIPPED and not measurement.params:
+        if not self._headline and not measurement.params:
             measurement.headline = True
         self._headline = self._headline or measurement.headline
         if cuda and context is not None and not BY_SLUG[self._slug].own:
