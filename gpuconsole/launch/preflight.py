@@ -1,0 +1,152 @@
+"""Preflight: what is likely to go wrong with a launch, found before it begins; pure rules over spec and facts.
+
+Each rule has a slug, the field it concerns, one sentence and, where one change mends it, that change. A refusal stands
+in the way until ``--force SLUG`` lifts it, where it can be lifted; a warning is said and nothing is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from gpuconsole.engine.model import EngineInfo, Image
+from gpuconsole.engine.request import CreateRequest
+from gpuconsole.gpu.model import Gpu
+from gpuconsole.host.facts import LaunchFacts
+from gpuconsole.launch.gpupath import GpuRoute
+from gpuconsole.launch.gpus import GpuChoice
+from gpuconsole.launch.spec import LaunchSpec
+
+
+class Severity(StrEnum):
+    """What a finding does to a launch."""
+
+    REFUSE = "refuse"
+    """It is not begun."""
+    WARN = "warn"
+    """It is begun, and is likely to fail, to lose something or to surprise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What mends a finding at one key: a field of ``LaunchOptions``, and its new value."""
+
+    option: str
+    value: str
+    add: bool = False
+    """It comes beside what the field holds, which is a list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is likely to go wrong."""
+
+    slug: str
+    """``shm-size``; what ``--force`` names."""
+    severity: Severity
+    field: str
+    """As the command line calls it: ``--shm-size``."""
+    sentence: str
+    """What is wrong, and what comes of it."""
+    fix: str = ""
+    """What to do, one sentence."""
+    change: Change | None = None
+    forceable: bool = False
+    """``--force SLUG`` lifts the refusal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What was found out elsewhere, in two sentences."""
+
+    message: str
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A path of the engine's machine that is to be mounted. What is not known is None."""
+
+    exists: bool | None = None
+    readable: bool | None = None
+    """By the one who launches."""
+    owner_uid: int | None = None
+    filesystem: str | None = None
+    """``ext4``, ``nfs4`` …"""
+
+
+UNKNOWN_FOLDER = Folder()
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Everything the rules look at. What is not known is None or empty, and then no rule fires because of it."""
+
+    spec: LaunchSpec
+    request: CreateRequest
+    """What the engine would be told."""
+    info: EngineInfo = field(default_factory=lambda: EngineInfo(endpoint=""))
+    choice: GpuChoice = field(default_factory=GpuChoice)
+    route: GpuRoute | None = None
+    machine: LaunchFacts = field(default_factory=LaunchFacts)
+    gpus: tuple[Gpu, ...] = ()
+    """All of this machine."""
+    holders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """UUID of a GPU → who holds memory on it, a phrase each."""
+    uid: int = 0
+    """Who launches."""
+    home: str = ""
+    wiring: Said | None = None
+    """Why no GPU can be brought into a container of this engine."""
+    shortage: Said | None = None
+    """Why the GPUs that were asked for cannot be given."""
+    image: Image | None = None
+    """None while it is not here."""
+    unfit: str = ""
+    """A sentence when the image will not run on the chosen GPUs."""
+    moving: str = ""
+    """A sentence when the reference means another image with every release."""
+    needed_bytes: int | None = None
+    """Disk that the pull takes: what comes and what it becomes."""
+    disk_free_bytes: int | None = None
+    memory_available_bytes: int | None = None
+    """Of the engine's machine, now."""
+    name_taken: Said | None = None
+    ports_taken: tuple[Said, ...] = ()
+    folders: Mapping[str, Folder] = field(default_factory=dict)
+    """Host path of a bind mount → what is known of it."""
+    selinux: bool = False
+    """The kernel enforces it, and the engine labels containers."""
+    secrets_written: tuple[str, ...] = ()
+    """Words of the command, or names of variables, that hold a secret in plain sight."""
+    unresolved: str = ""
+    """A sentence when the image is pinned nowhere and cannot be resolved."""
+
+    def folder(self, path: str) -> Folder:
+        """What is known of a host path."""
+        return self.folders.get(path, UNKNOWN_FOLDER)
+
+
+Rule = Callable[[Facts], Iterable[Finding]]
+
+
+def examine(facts: Facts) -> tuple[Finding, ...]:
+    """Every finding, refusals first, each kind in the order of the rules."""
+    from gpuconsole.launch.preflight_gpu import RULES as GPU
+    from gpuconsole.launch.preflight_room import RULES as ROOM
+    from gpuconsole.launch.preflight_storage import RULES as STORAGE
+    from gpuconsole.launch.preflight_work import RULES as WORK
+
+    found = [finding for rule in (*GPU, *STORAGE, *ROOM, *WORK) for finding in rule(facts)]
+    return tuple(sorted(found, key=lambda finding: finding.severity is not Severity.REFUSE))
+
+
+def standing(findings: Iterable[Finding], force: Iterable[str]) -> tuple[Finding, ...]:
+    """The refusals that ``force`` does not lift."""
+    lifted = {str(slug) for slug in force}
+    return tuple(
+        finding
+        for finding in findings
+        if finding.severity is Severity.REFUSE and not (finding.forceable and finding.slug in lifted)
+    )

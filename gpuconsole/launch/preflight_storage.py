@@ -1,0 +1,188 @@
+"""Preflight of what is mounted: paths, folders that are dangerous to give away, who will own what is written."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator
+
+from gpuconsole.engine.model import Mount
+from gpuconsole.launch.fields import shown
+from gpuconsole.launch.preflight import Change, Facts, Finding, Rule, Severity
+
+_SYSTEM = ("/", "/etc", "/boot", "/root", "/var/lib/docker", "/proc", "/sys", "/dev")
+_SOCKETS = ("docker.sock", "podman.sock", "containerd.sock")
+_NETWORK = ("nfs", "nfs4", "cifs", "smb3", "fuse.sshfs", "lustre", "beegfs", "ceph")
+_ROOT = ("", "0", "root", "0:0", "root:root", "0:root", "root:0")
+
+
+def _binds(facts: Facts) -> list[Mount]:
+    return [mount for mount in facts.spec.mounts if mount.kind == "bind"]
+
+
+def _writable(facts: Facts) -> list[Mount]:
+    return [mount for mount in _binds(facts) if not mount.read_only]
+
+
+def _user(facts: Facts) -> str:
+    """Who runs in the container, as far as it is known; empty is root."""
+    if facts.request.user is not None:
+        return facts.request.user
+    return facts.image.user if facts.image is not None else "?"
+
+
+def paths(facts: Facts) -> Iterator[Finding]:
+    """A path that is not there, is not from the root, or that the one who launches cannot read."""
+    for mount in _binds(facts):
+        path, known = mount.source, facts.folder(mount.source)
+        if not path.startswith("/"):
+            yield Finding(
+                "path-relative",
+                Severity.REFUSE,
+                "--volume",
+                f"{shown(path)} is no absolute path, and the engine does not know what it is relative to.",
+                "Write it from the root, or begin it with ./ for one of this folder.",
+            )
+        elif known.exists is False:
+            yield Finding(
+                "path-missing",
+                Severity.REFUSE,
+                "--volume",
+                f"{shown(path)} is not there; Docker would make an empty folder that belongs to root.",
+                f"Make it with 'mkdir -p {shown(path)}', or correct the path.",
+            )
+        elif known.readable is False:
+            yield Finding(
+                "path-unreadable",
+                Severity.WARN,
+                "--volume",
+                f"{shown(path)} cannot be read by you, so work in the container that runs as you cannot either.",
+                f"Look at 'ls -ld {shown(path)}' and ask its owner, or mount another folder.",
+            )
+
+
+def colon(facts: Facts) -> Iterator[Finding]:
+    """A path with ``:`` in it, which ``docker run -v`` and compose's short form cannot write."""
+    for mount in _binds(facts):
+        if ":" in mount.source or ":" in mount.target:
+            path = mount.source if ":" in mount.source else mount.target
+            yield Finding(
+                "path-colon",
+                Severity.WARN,
+                "--volume",
+                f"{shown(path)} has a ':' in it, which tools that split mounts at ':' take for its end.",
+                "Mount the folder above it, or rename it.",
+            )
+
+
+def dangerous(facts: Facts) -> Iterator[Finding]:
+    """Folders that give a container the machine: the root, ``/etc``, the engine's socket; and the whole home."""
+    for mount in _binds(facts):
+        path = posixpath.normpath(mount.source).replace("//", "/")
+        socket = posixpath.basename(path) in _SOCKETS
+        if socket or path in _SYSTEM:
+            what = "the engine itself, and with it the whole machine as root" if socket else "files of the system"
+            how = "command" if socket else "read" if mount.read_only else "change"
+            yield Finding(
+                "dangerous-mount",
+                Severity.REFUSE,
+                "--volume",
+                f"{shown(mount.source)} would let the container {how} {what}.",
+                "Mount the folders that the work needs, or pass --force dangerous-mount if this is meant.",
+                forceable=True,
+            )
+        elif path == posixpath.normpath(facts.home or "/") and not mount.read_only:
+            yield Finding(
+                "home-mount",
+                Severity.WARN,
+                "--volume",
+                "Your whole home is mounted, with its keys and passwords, and everything in it can be changed.",
+                "Mount the project's folder, or the home with :ro.",
+            )
+
+
+def nothing_mounted(facts: Facts) -> Iterator[Finding]:
+    """Nothing of what the container writes outlives it."""
+    kept = any(not mount.read_only for mount in facts.spec.mounts if mount.kind in ("bind", "volume"))
+    if kept:
+        return
+    gone = "when it ends" if facts.spec.auto_remove else "when it is removed"
+    what = "Everything that is mounted can only be read" if facts.spec.mounts else "Nothing is mounted"
+    yield Finding(
+        "nothing-mounted",
+        Severity.WARN,
+        "--volume",
+        f"{what}: results in the container are lost {gone}.",
+        "Mount a folder for results: -v .:/workspace.",
+        Change("volumes", ".:/workspace", add=True),
+    )
+
+
+def root_owned(facts: Facts) -> Iterator[Finding]:
+    """Root of the container writes into a folder of somebody else."""
+    if _user(facts) not in _ROOT or facts.spec.caller is not None or facts.info.rootless or not facts.info.local:
+        return
+    if facts.uid == 0 or any("userns" in option for option in facts.info.security_options):
+        return
+    mounts = [mount for mount in _writable(facts) if facts.folder(mount.source).filesystem not in _NETWORK]
+    if mounts:
+        yield Finding(
+            "root-owned",
+            Severity.WARN,
+            "--user",
+            f"The container runs as root, so what it writes into {shown(mounts[0].source)} belongs to root.",
+            "Run it as you: --user me.",
+            Change("user", "me"),
+        )
+
+
+def no_passwd(facts: Facts) -> Iterator[Finding]:
+    """A bare number has no name and no home in most images."""
+    user = _user(facts).partition(":")[0]
+    if facts.spec.caller is not None or facts.spec.user is None or not user.isdigit() or user == "0":
+        return
+    yield Finding(
+        "no-passwd",
+        Severity.WARN,
+        "--user",
+        f"User {user} may have no entry in the image's /etc/passwd: programs that ask for its name or home then fail "
+        "(getpass, torch's compile cache, ssh).",
+        "Write --user me, which brings a name and a home." if user == str(facts.uid) else "Set -e HOME=/tmp -e USER=…",
+        Change("user", "me") if user == str(facts.uid) else None,
+    )
+
+
+def selinux(facts: Facts) -> Iterator[Finding]:
+    """SELinux lets a container into no folder that is not labelled for it."""
+    mounts = _binds(facts)
+    if facts.selinux and mounts:
+        path = shown(mounts[0].source)
+        yield Finding(
+            "selinux",
+            Severity.WARN,
+            "--volume",
+            f"SELinux is enforced here, and a container may be kept out of {path} ('Permission denied').",
+            f"Label it once: sudo chcon -Rt container_file_t {path}.",
+        )
+
+
+def root_squash(facts: Facts) -> Iterator[Finding]:
+    """NFS makes root of the container nobody."""
+    if _user(facts) not in _ROOT or facts.spec.caller is not None:
+        return
+    for mount in _writable(facts):
+        if facts.folder(mount.source).filesystem in _NETWORK:
+            yield Finding(
+                "root-squash",
+                Severity.WARN,
+                "--user",
+                f"{shown(mount.source)} is on the network, where the server usually makes root nobody: writing fails.",
+                "Run it as you: --user me.",
+                Change("user", "me"),
+            )
+            return
+
+
+RULES: tuple[Rule, ...] = (
+    paths, colon, dangerous, nothing_mounted, root_owned, no_passwd, selinux, root_squash,
+)  # fmt: skip
+"""In the order in which they are told."""

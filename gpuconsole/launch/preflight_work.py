@@ -1,0 +1,124 @@
+"""Preflight of what runs: the image and its entrypoint, names and ports, secrets, ways out of the container."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gpuconsole.launch.preflight import Change, Facts, Finding, Rule, Severity
+
+_PUBLIC = ("0.0.0.0", "::")  # noqa: S104  # compared with, never listened on
+_PASSES_ON = ("tini", "dumb-init", "docker-init", "catatonit", "env", "nvidia_entrypoint.sh", "sh", "bash")
+"""Entrypoints that run what they are given."""
+_SCRIPTS = (".sh", "entrypoint")
+_OPEN_TOKENS = ("token=", "password=")
+
+
+def image(facts: Facts) -> Iterator[Finding]:
+    """An image that will not run here, one whose tag moves, one that cannot be resolved."""
+    if facts.unfit:
+        yield Finding(
+            "image-verdict", Severity.WARN, "IMAGE", facts.unfit, "Choose one that 'gpuconsole catalog' lists."
+        )
+    if facts.moving:
+        yield Finding("image-latest", Severity.WARN, "IMAGE", facts.moving, "Name a tag, or pin it: 'gpuconsole pin'.")
+    if facts.unresolved:
+        yield Finding("image-unresolved", Severity.WARN, "IMAGE", facts.unresolved)
+
+
+def names(facts: Facts) -> Iterator[Finding]:
+    """The name or a port is taken."""
+    if facts.name_taken is not None:
+        yield Finding("name-taken", Severity.REFUSE, "--name", facts.name_taken.message, facts.name_taken.hint)
+    for taken in facts.ports_taken:
+        yield Finding("port-taken", Severity.REFUSE, "--publish", taken.message, taken.hint)
+
+
+def public_ports(facts: Facts) -> Iterator[Finding]:
+    """A port that everybody on the network reaches."""
+    for port in facts.request.ports:
+        if port.host_ip in _PUBLIC:
+            number = port.host_port or port.container_port
+            yield Finding(
+                "port-public",
+                Severity.WARN,
+                "--publish",
+                f"Port {number} is open to the network, as written; Docker's rules come before those of ufw.",
+                f"Leave the address out, and reach it by ssh -L {number}:localhost:{number}.",
+            )
+
+
+def jupyter(facts: Facts) -> Iterator[Finding]:
+    """A notebook server that lets everybody in, which is a shell for everybody."""
+    words = facts.request.command or ()
+    if not any("jupyter" in word for word in words):
+        return
+    open_to_all = any(_is_empty(word) for word in " ".join(words).split())
+    if open_to_all:
+        yield Finding(
+            "open-jupyter",
+            Severity.REFUSE,
+            "COMMAND",
+            "Jupyter is started without token and password: whoever reaches its port has a shell in the container.",
+            "Use --kind jupyter, which makes a token, or pass --force open-jupyter if this is meant.",
+            forceable=True,
+        )
+
+
+def _is_empty(word: str) -> bool:
+    name, separator, value = word.partition("=")
+    named = f"{name.lower()}{separator}".endswith(_OPEN_TOKENS)
+    return bool(named and value.strip("'\"") == "")
+
+
+def entrypoint(facts: Facts) -> Iterator[Finding]:
+    """The image's entrypoint takes the command for arguments of its own."""
+    if facts.image is None or facts.spec.entrypoint is not None or not facts.spec.command:
+        return
+    words = facts.image.entrypoint
+    if not words or _passes_on(words):
+        return
+    yield Finding(
+        "entrypoint",
+        Severity.WARN,
+        "--entrypoint",
+        f"The image starts {words[0]}, which gets '{facts.spec.command[0]} …' as its arguments instead of running it.",
+        "Take it away with --entrypoint ''.",
+        Change("entrypoint", ""),
+    )
+
+
+def _passes_on(words: Sequence[str]) -> bool:
+    program = words[0].rpartition("/")[2]
+    if program in ("sh", "bash") and "-c" in words:
+        return False  # what follows becomes $0 and $1, and is not run
+    return program in _PASSES_ON or program.endswith(_SCRIPTS)
+
+
+def secrets(facts: Facts) -> Iterator[Finding]:
+    """A secret in plain sight: whoever lists processes or asks the engine reads it."""
+    for what in facts.secrets_written:
+        yield Finding(
+            "secret-in-sight",
+            Severity.WARN,
+            "COMMAND" if what in facts.spec.command else "--env",
+            f"{what} holds a secret that was written on the command line: the shell's history and every list of "
+            "processes show it.",
+            "Give it by file (--secret NAME=FILE), or by its name alone from this shell (-e NAME).",
+        )
+
+
+def restarts(facts: Facts) -> Iterator[Finding]:
+    """To be removed when it ends and to be started again when it ends."""
+    if facts.spec.auto_remove and facts.spec.restart_policy is not None:
+        yield Finding(
+            "restart-rm",
+            Severity.REFUSE,
+            "--restart",
+            f"--rm removes the container when it ends, and --restart {facts.spec.restart_policy} starts it again then.",
+            "Leave one of them out.",
+            Change("restart", "no"),
+        )
+
+
+RULES: tuple[Rule, ...] = (names, jupyter, restarts, image, public_ports, entrypoint, secrets)
+"""In the order in which they are told."""
