@@ -118,7 +118,8 @@ CASES: dict[str, tuple[list[Facts], list[Facts]]] = {
     ),
     "no-passwd": (
         [replace(spec(user=user), request=replace(REQUEST, user=user)) for user in ("1234", "1000:1000")],
-        [CALM, replace(spec(user="root"), request=replace(REQUEST, user="root")), spec(user="1000:1000", caller=Caller(1000, 1000, "me")),
+        [CALM, replace(spec(user="root"), request=replace(REQUEST, user="root")),
+         spec(user="1000:1000", caller=Caller(1000, 1000, "me")),
          replace(spec(user="jovyan"), request=replace(REQUEST, user="jovyan"))],
     ),
     "selinux": ([replace(CALM, selinux=True)], [CALM, replace(spec(mounts=()), selinux=True)]),
