@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tests.rig import prepared
 from tests.rig.engines import Engine
 
 US = (sys.executable, "-m", "gpuconsole")
@@ -44,14 +44,7 @@ def environment(engine: Engine, base: Mapping[str, str] | None = None, **more: s
 
 
 def gpuconsole(engine: Engine, *arguments: str, base: Mapping[str, str] | None = None, **more: str) -> Done:
-    done = subprocess.run(
-        [*US, *arguments],
-        env=environment(engine, base, **more),
-        capture_output=True,
-        stdin=subprocess.DEVNULL,
-        timeout=120,
-        check=False,
-    )
+    done = prepared.gpuconsole(*arguments, env=environment(engine, base, **more))
     return Done(done.returncode, done.stdout, done.stderr)
 
 

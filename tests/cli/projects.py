@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.cli.engines import US, Done, environment
+from tests.rig import prepared
 from tests.rig.client import EngineClient
 from tests.rig.engines import Engine
 from tests.rig.registry import Registry
@@ -32,15 +33,8 @@ class Project:
     def run(
         self, *arguments: str, folder: Path | None = None, env: Mapping[str, str] | None = None, **more: str
     ) -> Done:
-        done = subprocess.run(
-            [*US, *arguments],
-            env={**environment(self.engine), **(env or {}), **more},
-            cwd=folder or self.folder,
-            capture_output=True,
-            stdin=subprocess.DEVNULL,
-            timeout=300,
-            check=False,
-        )
+        environ = {**environment(self.engine), **(env or {}), **more}
+        done = prepared.gpuconsole(*arguments, env=environ, folder=folder or self.folder, timeout_s=300)
         return Done(done.returncode, done.stdout, done.stderr)
 
     def begin(self, *arguments: str) -> subprocess.Popen[str]:

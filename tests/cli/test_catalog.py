@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,13 +15,13 @@ from gpuconsole.cli.main import main
 from gpuconsole.cli.tables import width_of
 from gpuconsole.core.errors import ExitCode
 from tests.cli.engines import gpuconsole
+from tests.rig import prepared
 from tests.rig.engines import Engine
 from tests.rig.nvml import NvmlBox, NvmlState, a100_mig, gb10, h200, rtx4090
 from tests.rig.nvml.gpu import Gpu
 from tests.rig.terminal import Terminal
 from tests.unit.test_verdict import VECTORS, WORDS
 
-COMMAND = (sys.executable, "-m", "gpuconsole", "catalog")
 Run = Callable[..., tuple[int, str, str]]
 
 
@@ -237,7 +236,7 @@ def test_a_narrow_terminal_gets_lines_that_fit(engine_modern: Engine, open_termi
 
 
 def run_apart(*arguments: str, env: Mapping[str, str]) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run([*COMMAND, *arguments], env={**env}, capture_output=True, timeout=60, check=False)
+    return prepared.gpuconsole("catalog", *arguments, env=env)
 
 
 def test_the_table_says_word_reason_and_what_would_run() -> None:

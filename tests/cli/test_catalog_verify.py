@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import subprocess
-import sys
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,11 +14,11 @@ from typing import Any
 import pytest
 
 from gpuconsole.core.errors import ExitCode
+from tests.rig import prepared
 from tests.rig.engines import Engine
 from tests.rig.registry import Registry
 
 pytestmark = pytest.mark.engine
-COMMAND = (sys.executable, "-m", "gpuconsole")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +51,7 @@ class User:
             "XDG_CONFIG_HOME": str(self.folder / "config"),
             "LC_ALL": "C.UTF-8",
         }
-        done = subprocess.run(
-            [*COMMAND, *arguments],
-            env={**os.environ, **own, **(env or {})},
-            capture_output=True,
-            stdin=subprocess.DEVNULL,
-            timeout=120,
-            check=False,
-        )
+        done = prepared.gpuconsole(*arguments, env={**os.environ, **own, **(env or {})})
         return Told(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from gpuconsole.cli.main import main
 from gpuconsole.core.errors import ExitCode
+from tests.rig import prepared
 from tests.rig.engines import Engine
 
 COMMAND = [sys.executable, "-m", "gpuconsole"]
@@ -33,14 +34,8 @@ CHECKS = [
 
 
 def run(*arguments: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*COMMAND, *arguments],
-        env=os.environ | {"LC_ALL": "C.UTF-8"} | (env or {}),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=150,
-    )
+    environ = os.environ | {"LC_ALL": "C.UTF-8"} | (env or {})
+    return prepared.in_words(prepared.gpuconsole(*arguments, env=environ, timeout_s=150))
 
 
 def start(engine: Engine, name: str, *options: str, image: str = "pytorch") -> str:

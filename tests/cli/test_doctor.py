@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,16 +13,14 @@ from gpuconsole.core.errors import EngineUnavailable
 from gpuconsole.engine.docker import unreachable
 from gpuconsole.engine.endpoint import Endpoint
 from tests.cli.engines import gpuconsole
+from tests.rig import prepared
 from tests.rig.engines import Engine
 from tests.rig.nvml import NvmlBox
 
 
 def doctor(*arguments: str, host: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "gpuconsole", "--host", host, "doctor", *arguments],
-        env=os.environ | {"LC_ALL": "C.UTF-8"} | (env or {}),
-        capture_output=True, text=True, check=False, timeout=60,
-    )  # fmt: skip
+    environ = os.environ | {"LC_ALL": "C.UTF-8"} | (env or {})
+    return prepared.in_words(prepared.gpuconsole("--host", host, "doctor", *arguments, env=environ))
 
 
 def program(folder: Path, name: str) -> Path:

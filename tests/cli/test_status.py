@@ -28,6 +28,7 @@ from gpuconsole.core.errors import ExitCode
 from gpuconsole.gpu.model import Ecc, Gpu, GpuSnapshot, GpuStatus, Mig
 from gpuconsole.gpu.names import short_name
 from gpuconsole.host.model import GpuView, Holder, HostView
+from tests.rig import prepared
 from tests.rig.nvml import GIB, MIB, GpuProcess, NvmlBox, NvmlState, a100_mig, box, busy, gb10, h200, rtx4090
 
 COMMAND = (sys.executable, "-m", "gpuconsole", "status")
@@ -36,10 +37,7 @@ ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 def status(*arguments: str, env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*COMMAND, *arguments], env={**env}, capture_output=True, text=True, encoding="utf-8", timeout=60, check=False,
-        stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+    return prepared.in_words(prepared.gpuconsole("status", *arguments, env=env))
 
 
 def without_driver() -> dict[str, str]:
