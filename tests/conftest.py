@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import signal
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,9 @@ from tests.rig.places import CACHE
 pytest_plugins = ["tests.rig.fixtures"]
 if (Path(__file__).parent / "rig/nvml/fixtures.py").exists() and importlib.util.find_spec("tests.rig.nvml.fixtures"):
     pytest_plugins.append("tests.rig.nvml.fixtures")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in a shell's background; programs under test inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _USERS = (
     "COLORTERM COLUMNS LINES DOCKER_CONTEXT DOCKER_HOST DOCKER_TLS_VERIFY DOCKER_CERT_PATH DOCKER_API_VERSION "
