@@ -21,6 +21,7 @@ from gpuconsole.probes.benchrecords import (
     Share,
 )
 from gpuconsole.probes.benchreference import reference_for
+from gpuconsole.probes.benchresults import BenchStatus
 from gpuconsole.probes.benchshares import of_clock, of_datasheet
 
 HISTORY = 5
@@ -93,7 +94,7 @@ def siblings_inside(record: BenchRecord, run: BenchRun) -> tuple[float, ...]:
 def grade(record: BenchRecord, run: BenchRun, peers: Peers) -> BenchRecord:
     """``record`` with its shares and its verdict."""
     if not record.measured:
-        level = BenchLevel(record.status) if record.status != "ok" else BenchLevel.ERROR
+        level = BenchLevel.ERROR if record.status is BenchStatus.OK else BenchLevel(record.status.value)
         return replace(record, share=Share(), verdict=BenchVerdict(level, None, record.why))
     gpus = run.gpus_of(record)
     sheet, clock, reference = of_datasheet(record, gpus), of_clock(record, gpus), _of_reference(record, gpus)

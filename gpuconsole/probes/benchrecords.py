@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from gpuconsole.probes.records import NOTHING, Environment, Note, RunEnd
+from gpuconsole.probes.benchresults import BenchStatus
+from gpuconsole.probes.records import NOTHING, CheckResult, Environment, Note, RunEnd
 
 
 class BenchLevel(StrEnum):
@@ -66,6 +67,8 @@ class DeviceUse:
     temperature_c: Spread | None = None
     reasons: tuple[str, ...] = ()
     """What held the clocks down in any sample: ``sw-power-cap`` …"""
+    reasons_share: Mapping[str, float] = field(default_factory=lambda: NOTHING)
+    """Each of these with the share of the samples it was seen in."""
     unknown: str = ""
     """Why there are no samples; empty when there are."""
 
@@ -115,8 +118,7 @@ class BenchRecord:
     """``B01``."""
     rev: int = 1
     """Rises whenever the method changes; results of different ones are not compared."""
-    status: str = "ok"
-    """``ok``, ``skipped``, ``timeout``, ``error`` or ``wrong``."""
+    status: BenchStatus = BenchStatus.OK
     params: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
     gpu: tuple[int, ...] = ()
     """N of ``cuda:N``; none for what ran on the CPU."""
@@ -147,6 +149,8 @@ class BenchRecord:
     ended: float | None = None
     why: str = ""
     """Why it is not ok, or what a reader should know."""
+    fix: str = ""
+    """What to do, one sentence; empty when there is nothing to do."""
     dev: tuple[DeviceUse, ...] = ()
     share: Share = Share()
     verdict: BenchVerdict = BenchVerdict()
@@ -154,7 +158,7 @@ class BenchRecord:
     @property
     def measured(self) -> bool:
         """It has a figure that holds."""
-        return self.status == "ok" and self.score is not None
+        return self.status is BenchStatus.OK and self.score is not None
 
     @property
     def trusted(self) -> bool:
@@ -240,6 +244,8 @@ class BenchRun:
     environment: Environment
     machine: BenchMachine = BenchMachine()
     benchmarks: tuple[BenchRecord, ...] = ()
+    obstacle: CheckResult | None = None
+    """Why nothing could be started at all, with what to do about it."""
     headline: Limit | None = None
     claims: tuple[Claim, ...] = ()
     notes: tuple[Note, ...] = ()
@@ -252,6 +258,12 @@ class BenchRun:
     """The container's or image's name, or ``this machine``."""
     subject_id: str = ""
     origin: Origin = Origin.HERE
+
+    @property
+    def failed(self) -> bool:
+        """Something could not be measured, came out wrong, or is far below what it should be."""
+        bad = (BenchLevel.ERROR, BenchLevel.WRONG, BenchLevel.TIMEOUT, BenchLevel.BAD)
+        return self.obstacle is not None or any(record.verdict.level in bad for record in self.benchmarks)
 
     @property
     def partial(self) -> bool:

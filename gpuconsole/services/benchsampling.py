@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -45,14 +46,15 @@ class HostSamples:
 
     Args:
         session: Whose GPUs.
-        ours: Tells the benchmark's processes from others.
+        ours: Tells the benchmark's processes from others; what was there before it is another's in any case.
         interval_s: Between two samples.
     """
 
     def __init__(self, session: Session, ours: IsOurs, *, interval_s: float = INTERVAL_S) -> None:
         self._session = session
         self._overview = Overview(session)
-        self._ours = ours
+        self._is_ours = ours
+        self._there: frozenset[int] = frozenset()
         self._lock = threading.Lock()
         self._samples: dict[str, list[Sample]] = {}
         self._before: dict[str, Sample] = {}
@@ -74,6 +76,7 @@ class HostSamples:
             self.problem = "this machine has no GPU"
         if self.problem is not None:
             return
+        self._there = frozenset(holder.pid for each in view.gpus for holder in each.holders)
         for uuid, each in _units(view):
             named, hidden = others_on(each, None)
             self._before[uuid] = Sample(view.snapshot.taken_at, each.gpu, named, hidden)
@@ -83,6 +86,9 @@ class HostSamples:
         """No further samples."""
         if self.problem is None:
             self._sampler.stop(_STOP_S)
+
+    def _ours(self, holder: Holder) -> bool:
+        return holder.pid not in self._there and self._is_ours(holder)
 
     def _take(self) -> HostView | GpuSnapshot:
         self._count += 1
@@ -149,7 +155,7 @@ def use_of(samples: Iterable[Sample], position: int, *, began: float | None, end
     gpus = [sample.gpu for sample in _between(samples, began, ended)]
     if not gpus:
         return DeviceUse(position, unknown="it was over before a sample was taken")
-    reasons = dict.fromkeys(reason for gpu in gpus for reason in gpu.throttle_reasons or ())
+    reasons = Counter(reason for gpu in gpus for reason in gpu.throttle_reasons or ())
     return DeviceUse(
         position,
         samples=len(gpus),
@@ -158,6 +164,7 @@ def use_of(samples: Iterable[Sample], position: int, *, began: float | None, end
         power_w=_spread(gpu.power_w for gpu in gpus),
         temperature_c=_spread(gpu.temperature_c for gpu in gpus),
         reasons=tuple(reasons),
+        reasons_share={reason: round(seen / len(gpus), 3) for reason, seen in reasons.items()},
     )
 
 
@@ -218,9 +225,9 @@ def _phrase(holder: Holder) -> str:
     return f"{plain_line(shorten(who, 40))}{amount}"
 
 
-def in_container(container_id: str, before: Collection[int]) -> IsOurs:
-    """What runs in a container and did not before the benchmark."""
-    return lambda holder: holder.container_id == container_id and holder.pid not in before
+def in_container(container_id: str) -> IsOurs:
+    """What runs in a container."""
+    return lambda holder: holder.container_id == container_id
 
 
 def below_us(pid: int, *, proc: Path = Path("/proc")) -> IsOurs:
