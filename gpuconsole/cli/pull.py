@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,9 +11,9 @@ import click
 from gpuconsole.cli.context import Settings, pass_settings
 from gpuconsole.cli.names import complete_reference
 from gpuconsole.cli.output import data, failure, json_data, talk
-from gpuconsole.core.errors import ConsoleError, ExitCode, NotFound
+from gpuconsole.core.errors import ConsoleError, ExitCode
 from gpuconsole.core.text import size
-from gpuconsole.images.reference import short_digest, shorter
+from gpuconsole.images.reference import shorter
 
 if TYPE_CHECKING:
     from gpuconsole.cli.pull_progress import Teller
@@ -23,9 +22,6 @@ if TYPE_CHECKING:
     from gpuconsole.services.cancelling import Cancellation
     from gpuconsole.services.pullruns import Pulled, Puller
     from gpuconsole.services.session import Session
-
-_AT_ONCE = 3
-"""Pulls side by side: an engine fetches three layers of each at a time."""
 
 
 @click.command(
@@ -87,6 +83,7 @@ def _wanted(texts: Sequence[str]) -> list[Reference]:
     from gpuconsole.images.reference import parse
     from gpuconsole.services.lockfile import lock_file
     from gpuconsole.services.pullruns import read_reference
+    from gpuconsole.services.pullwish import as_pinned
 
     lock = lock_file()
     if lock.note:
@@ -97,20 +94,11 @@ def _wanted(texts: Sequence[str]) -> list[Reference]:
         named = [parse(name) for name, pin in pins.items() if pin.digest]
         if not named:
             raise click.UsageError(f"Name an image, or pin some: {lock.shown} pins none that can be pulled.")
-    wanted = []
-    for reference in named:
-        pin = pins.get(str(reference))
-        if pin is None:
-            wanted.append(reference)
-        elif pin.digest is None:
-            raise NotFound(
-                f"{lock.shown} pins {reference} by an id, and no registry knows that.",
-                hint=f"Take the pin away to pull the tag: gpuconsole pin --remove {reference}",
-            )
-        else:
-            talk(f"{reference} is pulled as {lock.shown} pins it ({short_digest(pin.digest)}).")
-            wanted.append(replace(reference, digest=pin.digest))
-    return wanted
+    wishes = [as_pinned(reference, lock, pins) for reference in named]
+    for wish in wishes:
+        if wish.note:
+            talk(wish.note)
+    return [wish.reference for wish in wishes]
 
 
 def _warn(session: Session, reference: Reference) -> None:
@@ -127,9 +115,11 @@ def _pull_all(
     puller: Puller, wanted: Sequence[Reference], told: Teller, cancel: Cancellation
 ) -> dict[str, Pulled | ConsoleError]:
     """Pull them side by side; what became of each."""
+    from gpuconsole.services.pullruns import AT_ONCE
+
     outcomes: dict[str, Pulled | ConsoleError] = {}
     crashes: list[BaseException] = []
-    turns = threading.BoundedSemaphore(_AT_ONCE)
+    turns = threading.BoundedSemaphore(AT_ONCE)
 
     def work(reference: Reference) -> None:
         name = str(reference)
@@ -172,17 +162,9 @@ def _tell(reference: Reference, outcome: Pulled | ConsoleError, settings: Settin
     if as_json:
         json_data(_document(outcome), indent=None)
     else:
-        words = _WORDS[outcome.outcome.value]
-        talk(f"{shorter(outcome.reference)} {words} ({size(outcome.image.size_bytes)} unpacked).")
+        talk(f"{shorter(outcome.reference)} {outcome.words} ({size(outcome.image.size_bytes)} unpacked).")
         data(outcome.pinned_name)
     return ExitCode.OK
-
-
-_WORDS = {
-    "new": "is here",
-    "moved": "is here; the name led to another image before, which stays without it",
-    "same": "is here already",
-}
 
 
 def _document(pulled: Pulled) -> dict[str, Any]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from gpuconsole.host.model import Holder
     from gpuconsole.services.cancelling import Cancellation
     from gpuconsole.services.drafts import Drafts
+    from gpuconsole.services.imagedesk import ImageDesk
     from gpuconsole.services.session import Session
     from gpuconsole.services.tunnels import Server
 
@@ -61,6 +62,7 @@ class Desk:
         self._cancellations: dict[str, Cancellation] = {}
         self._checks = CheckQueue(self.runs, self._cancellations)
         self._held: dict[str, threading.Thread] = {}
+        self._images: ImageDesk | None = None
 
     @property
     def drafts(self) -> Drafts:
@@ -70,6 +72,20 @@ class Desk:
 
             self._drafts = Drafts(path=self._runs_path)
         return self._drafts
+
+    @property
+    def images(self) -> ImageDesk:
+        """What is done with images."""
+        if self._images is None:
+            from gpuconsole.services.imagedesk import ImageDesk
+
+            self._images = ImageDesk(self.session, self.runs, holder=self, refresh=self.refresh_images)
+        return self._images
+
+    @property
+    def pulls_going(self) -> tuple[str, ...]:
+        """What is being pulled by this console, and would be ended by leaving."""
+        return self._images.pulls_going if self._images is not None else ()
 
     def start(self, listener: DeskListener, interval_s: float) -> None:
         """Begin to look, and tell ``listener``."""
@@ -90,7 +106,7 @@ class Desk:
             self._feed.drawn()
 
     def close(self) -> None:
-        """Let go of everything; checks and launches under way are cancelled, containers go on."""
+        """Let go of everything; checks, launches and pulls under way are cancelled, containers go on."""
         for cancellation in list(self._cancellations.values()):
             cancellation.request()
         end = time.monotonic() + _TAKING_BACK_S
@@ -146,6 +162,11 @@ class Desk:
         """Ask for the images anew, in the background."""
         if self._feed is not None:
             self._feed.refresh_images()
+
+    def judge_images(self) -> None:
+        """Tell from now on which images run here, and what could be pulled; in the background."""
+        if self._feed is not None:
+            self._feed.judge_images()
 
     def refresh(self) -> None:
         """Ask the engine anew, or try to connect now."""

@@ -9,19 +9,20 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from gpuconsole.core.errors import ConsoleError
-from gpuconsole.services.imagelister import ImageLister
+from gpuconsole.services.imagenews import Around, ImageNews
 from gpuconsole.services.overview import Overview
 from gpuconsole.services.sampler import Sampler
 from gpuconsole.services.uids import Uids
 
 if TYPE_CHECKING:
-    from gpuconsole.engine.model import Container, EngineEvent, EngineInfo, Image, Usage
+    from gpuconsole.engine.model import Container, EngineEvent, EngineInfo, Usage
     from gpuconsole.engine.protocol import Engine
     from gpuconsole.host.model import HostView
     from gpuconsole.host.usage import UsageReader
     from gpuconsole.services.containers import ContainerView
     from gpuconsole.services.images import ImageView
     from gpuconsole.services.session import Session
+    from gpuconsole.services.shelf import Shelf
     from gpuconsole.services.watcher import ContainerWatcher, WatchState
 
 
@@ -61,6 +62,9 @@ class Listener(Protocol):
     def images_listed(self, views: tuple[ImageView, ...]) -> None:
         """The images changed."""
 
+    def images_judged(self, shelf: Shelf) -> None:
+        """What stands beside the images just listed: told only once somebody asked for verdicts."""
+
 
 class Feed:
     """Looks at GPUs and engine until it is closed.
@@ -77,10 +81,9 @@ class Feed:
         self._overview = Overview(session)
         self._usage: UsageReader | None = None
         self._uids = Uids()
-        self._lister = ImageLister(self._list_images)
+        self._images = ImageNews(session, around=self._around_images, listener=lambda: self._told)
         self._lock = threading.Lock()
         self._containers: tuple[Container, ...] = ()
-        self._images: dict[str, Image] = {}
         self._host: HostView | None = None
         self._usages: dict[str, Usage] = {}
         self._wanted: frozenset[str] = frozenset()
@@ -111,7 +114,7 @@ class Feed:
     def close(self) -> None:
         """End it; what hangs is left behind, and harms nothing."""
         self._closed.set()
-        self._lister.close()
+        self._images.close()
         self._sampler.stop(0.2)
         watcher = self._watcher
         if watcher is not None:
@@ -136,7 +139,11 @@ class Feed:
 
     def refresh_images(self) -> None:
         """Ask for the images anew, soon, and tell them."""
-        self._lister.ask()
+        self._images.ask()
+
+    def judge_images(self) -> None:
+        """From now on also tell which images run here, and what could be pulled."""
+        self._images.judge()
 
     def refresh(self) -> None:
         """Ask the engine anew, or try to connect now."""
@@ -171,6 +178,7 @@ class Feed:
     def _looked(self, view: HostView) -> None:
         with self._lock:
             self._host, listener = view, self._listener
+        self._images.host_looked(view)
         # First joined, then told: what comes at the same time is drawn at the same time.
         joined = self._joined()
         if listener is not None:
@@ -244,19 +252,9 @@ class Feed:
         if event.kind == "image":
             self.refresh_images()
 
-    def _list_images(self) -> None:
-        """Ask for the images and tell them; silently nothing while the engine is away."""
-        from gpuconsole.services.images import view_images
-
-        try:
-            images = self._session.engine.images()
-        except ConsoleError:
-            return
+    def _around_images(self) -> Around:
         with self._lock:
-            self._images = {image.id: image for image in images}
-            containers = self._containers
-        if not self._closed.is_set():
-            self._told.images_listed(view_images(images, containers))
+            return Around(self._containers, self._host if self._local else None, self._local)
 
     @property
     def _told(self) -> Listener:
@@ -278,7 +276,8 @@ class Feed:
 
         with self._lock:
             containers, host = self._containers, self._host
-            usages, images = dict(self._usages), dict(self._images)
+            usages = dict(self._usages)
+        images = self._images.images
         if not self._local:
             known = Surroundings(usages=usages, images=images)
         else:

@@ -24,6 +24,9 @@ from gpuconsole.services.pullobstacles import (
 )
 from gpuconsole.services.session import Session
 
+AT_ONCE = 3
+"""Pulls side by side: an engine fetches three layers of each at a time."""
+
 
 class Outcome(StrEnum):
     """What a pull brought."""
@@ -34,6 +37,13 @@ class Outcome(StrEnum):
     """The name led to another image here before."""
     SAME = "same"
     """It was here already."""
+
+
+_WORDS = {
+    Outcome.NEW: "is here",
+    Outcome.MOVED: "is here; the name led to another image before, which stays without it",
+    Outcome.SAME: "is here already",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +58,11 @@ class Pulled:
     outcome: Outcome
     download_bytes: int | None = None
     """Of the whole image, as its registry counts; None when that was not asked or gave no answer."""
+
+    @property
+    def words(self) -> str:
+        """What became of it, as a sentence goes on after its name."""
+        return _WORDS[self.outcome]
 
     @property
     def pinned_name(self) -> str:

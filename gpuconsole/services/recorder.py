@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gpuconsole.services.feed import EngineLink
     from gpuconsole.services.images import ImageView
     from gpuconsole.services.runs import Run
+    from gpuconsole.services.shelf import Shelf
 
 _LINES_AT_MOST = 20_000
 """Lines of a container's output that are recorded."""
@@ -117,6 +118,9 @@ class Recorder:
 
         self._news("engine", {"info": info})
         self._news("facts", {"facts": self._desk.session.launch_facts(info.cdi_spec_dirs or DEFAULT_DIRS)})
+
+    def images_judged(self, shelf: Shelf) -> None:
+        """Not recorded: a verdict is of whoever looks at the recording."""
 
     def images_listed(self, views: tuple[ImageView, ...]) -> None:
         """The images changed."""

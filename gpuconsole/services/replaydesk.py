@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import threading
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from gpuconsole.engine.endpoint import DEFAULT_SOCKET, Endpoint
+from gpuconsole.images.catalog import shipped_catalog
 from gpuconsole.launch.fields import Surroundings
 from gpuconsole.launch.labels import USER
 from gpuconsole.services.desk import Desk
 from gpuconsole.services.drafts import Drafts, Typed
+from gpuconsole.services.imagedesk import ImageDesk
+from gpuconsole.services.lockfile import AllPins
 from gpuconsole.services.replay import Clock, Player
 from gpuconsole.services.replayengine import RecordedEngine, RecordedGpus, refusal
 from gpuconsole.services.runs import Run, RunKind, Runs, RunState
 from gpuconsole.services.session import Session
+from gpuconsole.services.shelf import ImageJudge
 from gpuconsole.services.tunnels import Server
 
 if TYPE_CHECKING:
@@ -24,6 +29,7 @@ if TYPE_CHECKING:
     from gpuconsole.host.facts import LaunchFacts
     from gpuconsole.host.model import Holder
     from gpuconsole.services.desk import DeskListener
+    from gpuconsole.services.images import ImageView
     from gpuconsole.services.replayfile import Recording
 
 _HOME = "/home/me"
@@ -49,8 +55,22 @@ class ReplayDesk(Desk):
     def start(self, listener: DeskListener, interval_s: float) -> None:
         """Begin to play to ``listener``; how often it wants to look, the recording decides."""
         self.runs.on_change = listener.runs_changed
-        self._listener = _Forwarding(listener, self.runs)
+        self._listener = _Forwarding(listener, self.runs, self.player)
         self.player.start(self._listener)
+
+    def judge_images(self) -> None:
+        """Judge the images for the machine it was recorded on, now and whenever others are listed."""
+        listener = self._listener
+        if listener is not None and not listener.judging:
+            listener.judging = True
+            threading.Thread(
+                target=listener.images_listed, args=(self.player.state.images,), name="image-judge", daemon=True
+            ).start()
+
+    @property
+    def images(self) -> ImageDesk:
+        """Nothing can be done with the images of a recording."""
+        return _NoImages(self.session, self.runs, holder=self, refresh=lambda: None)
 
     @property
     def started(self) -> bool:
@@ -168,16 +188,41 @@ class _NoDrafts(Drafts):
         """Let it go."""
 
 
+class _NoImages(ImageDesk):
+    """Images of a recording: there they are, and that is all."""
+
+    def _refuse(self, *arguments: Any, **options: Any) -> NoReturn:
+        raise refusal()
+
+    pull = pin = unpin = removal = prunable = remove = _refuse
+
+
 class _Forwarding:
     """Passes on what is played; its runs go beside those that were tried here."""
 
-    def __init__(self, listener: DeskListener, runs: Runs) -> None:
+    def __init__(self, listener: DeskListener, runs: Runs, player: Player) -> None:
+        self._listener = listener
         self._runs = runs
+        self._player = player
+        # Neither catalog files nor lock files of this machine belong to it.
+        self._judge = ImageJudge(ReplaySession(player), catalog=shipped_catalog, pins=AllPins)
+        self.judging = False
         self.host_looked = listener.host_looked
         self.containers_listed = listener.containers_listed
         self.engine_linked = listener.engine_linked
         self.engine_known = listener.engine_known
-        self.images_listed = listener.images_listed
+        self.images_judged = listener.images_judged
+
+    def images_listed(self, views: tuple[ImageView, ...]) -> None:
+        """Show them, judged where that is wanted and its GPUs are known by now."""
+        state = self._player.state
+        if not self.judging or state.host is None or state.engine is None:
+            self._listener.images_listed(views)
+            return
+        containers = [each.container for each in state.containers]
+        judged, shelf = self._judge.look([each.image for each in views], containers, state.host.snapshot)
+        self._listener.images_listed(judged)
+        self._listener.images_judged(shelf)
 
     def runs_changed(self, runs: tuple[Run, ...]) -> None:
         """Show them."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gpuconsole.services.feed import EngineLink
     from gpuconsole.services.images import ImageView
     from gpuconsole.services.runs import Run
+    from gpuconsole.services.shelf import Shelf
 
 
 class Bridge:
@@ -42,6 +43,10 @@ class Bridge:
     def images_listed(self, views: tuple[ImageView, ...]) -> None:
         """The images changed."""
         self._app.post_message(messages.ImagesListed(views))
+
+    def images_judged(self, shelf: Shelf) -> None:
+        """What stands beside the images."""
+        self._app.post_message(messages.ImagesJudged(shelf))
 
     def runs_changed(self, runs: tuple[Run, ...]) -> None:
         """A run changed."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from gpuconsole.services.feed import EngineLink
     from gpuconsole.services.images import ImageView
     from gpuconsole.services.runs import Run
+    from gpuconsole.services.shelf import Shelf
 
 
 class _Newest(Message):
@@ -65,6 +66,14 @@ class ImagesListed(_Newest):
     def __init__(self, views: tuple[ImageView, ...]) -> None:
         super().__init__()
         self.views = views
+
+
+class ImagesJudged(_Newest):
+    """Which images could be pulled, and who holds which pinned."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        super().__init__()
+        self.shelf = shelf
 
 
 class RunsChanged(_Newest):
