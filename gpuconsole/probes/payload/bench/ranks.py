@@ -6,11 +6,9 @@ other by NCCL on GPUs and by gloo on CPUs, over loopback, and to the worker by a
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import selectors
-import signal
 import subprocess
 import sys
 import tempfile
@@ -23,6 +21,7 @@ from gpuconsole.probes.payload.child import died_of
 from gpuconsole.probes.payload.environment import cpus
 from gpuconsole.probes.payload.outcome import first_line
 from gpuconsole.probes.payload.stream import SEPARATOR, Emitter
+from gpuconsole.probes.payload.worker import die_with_parent
 
 _HOME = "gpuconsole.probes.payload.bench."
 _GRACE_S = 1.0
@@ -261,7 +260,7 @@ def root_of(errors: dict[int, str], count: int) -> str:
 
 def serve(config: dict[str, Any]) -> int:
     """Be one of the processes: do what ``config`` says and tell how it went."""
-    _die_with_parent()
+    die_with_parent()
     fd = int(config["fd"])
     os.set_inheritable(fd, False)
     out = Emitter(fd, "")
@@ -286,11 +285,3 @@ def serve(config: dict[str, Any]) -> int:
         return 1
     world.leave()
     return 0
-
-
-def _die_with_parent() -> None:
-    """Have the kernel end us when the worker ends, however it does."""
-    try:
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG
-    except (OSError, AttributeError, ValueError):
-        pass
