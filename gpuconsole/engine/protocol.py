@@ -225,7 +225,7 @@ class Engine(Protocol):
         ...
 
     def build(
-        self, dockerfile: str, *, tag: str, network: str | None = None, platform: str | None = None
+        self, dockerfile: str, *, tag: str, network: str | None = None, fresh: bool = False
     ) -> Stream[BuildProgress]:
         """Build an image from a Dockerfile that needs no files beside it; it begins with the iteration.
 
@@ -235,7 +235,7 @@ class Engine(Protocol):
             dockerfile: Its text.
             tag: The name the image gets once all steps went well.
             network: What its steps have: ``host``, ``none`` or a network's name; None takes the engine's own.
-            platform: ``linux/amd64``; None takes the engine's own.
+            fresh: Carry every step out, also those that an earlier build has done already.
 
         Raises:
             ConsoleError: From the iteration: the engine refused it, or a step failed.

@@ -24,13 +24,14 @@ _STEP = re.compile(r"^step (\d+)/(\d+) ?: (.*)", re.IGNORECASE | re.DOTALL)
 _IMAGE = re.compile(r"^(?:--->|-->) (?:sha256:)?([0-9a-f]{11,64})$")
 _CONTAINER = re.compile(r"^---> Running in ([0-9a-f]{12,64})$")
 _CACHED = ("---> Using cache", "--> Using cache")
+_TIDIES = re.compile(r"^(?:---> Removed|Removing) intermediate container [0-9a-f]+$")
 _STEP_FAILED = re.compile(
     r"returned a non-zero code: (\d+)|while running runtime: exit status (\d+)|exit status (\d+)$"
 )
 
 
 def build(
-    connection: Connection, dockerfile: str, *, tag: str, network: str | None, platform: str | None
+    connection: Connection, dockerfile: str, *, tag: str, network: str | None, fresh: bool
 ) -> EngineStream[BuildProgress]:
     """Build ``dockerfile``; closing the stream ends it in the engine too."""
     proxies = connection.tell(_proxies)
@@ -43,7 +44,7 @@ def build(
             "forcerm": "1",  # also the container of a step that failed or was cancelled
             "version": "1",
             "networkmode": network,
-            "platform": platform,
+            "nocache": "1" if fresh else None,
             "buildargs": json.dumps(proxies) if proxies else None,
         },
         body=_context(dockerfile),
@@ -88,7 +89,7 @@ def decode(chunks: Iterator[bytes]) -> Iterator[BuildProgress]:
         *whole, rest = (rest + piece).split("\n")
         for text in whole:
             told = _told(text, cached=cached)
-            cached = text.strip() in _CACHED or (cached and not told.image_id)
+            cached = text.strip().startswith(_CACHED) or (cached and not told.image_id)
             if told != BuildProgress():
                 yield told
     if rest.strip():
@@ -103,7 +104,7 @@ def _told(text: str, *, cached: bool) -> BuildProgress:
         return BuildProgress(container_id=match[1])
     if match := _IMAGE.match(words):
         return BuildProgress(image_id=match[1], cached=cached)
-    return BuildProgress() if words in _CACHED else BuildProgress(text=words)
+    return BuildProgress() if words.startswith(_CACHED) or _TIDIES.match(words) else BuildProgress(text=words)
 
 
 def _failed(text: str) -> ConsoleError:

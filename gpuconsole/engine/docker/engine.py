@@ -217,10 +217,10 @@ class DockerEngine:
         return pull.pull(self._connection, reference, platform=platform)
 
     def build(
-        self, dockerfile: str, *, tag: str, network: str | None = None, platform: str | None = None
+        self, dockerfile: str, *, tag: str, network: str | None = None, fresh: bool = False
     ) -> EngineStream[BuildProgress]:
         """Build an image from a Dockerfile alone; a failure is raised from the iteration, with which it begins."""
-        return build.build(self._connection, dockerfile, tag=tag, network=network, platform=platform)
+        return build.build(self._connection, dockerfile, tag=tag, network=network, fresh=fresh)
 
     def volumes(self, *, label: str | None = None) -> frozenset[str]:
         """The names of all volumes, anonymous ones included; only of those with ``label``, a ``KEY=VALUE``."""
