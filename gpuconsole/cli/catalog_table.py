@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gpuconsole.cli.glyphs import Glyphs, glyphs_of_stdout
 from gpuconsole.cli.output import data, paint, talk
 from gpuconsole.cli.tables import width_of, wrapped
-from gpuconsole.cli.verdicts import COLOURS, plain_words, verdict_words
+from gpuconsole.cli.verdicts import COLOURS, verdict_words
 from gpuconsole.engine.model import GpuPath
 from gpuconsole.images.catalog import Evidence
-from gpuconsole.images.verdict import Effect, Word
+from gpuconsole.images.verdictwords import OF_THE_MACHINE, explained, grouped
 from gpuconsole.images.versions import capability_text
 
 if TYPE_CHECKING:
-    from gpuconsole.images.verdict import GpuTraits, Judgement, Verdict
+    from gpuconsole.images.verdict import GpuTraits
     from gpuconsole.services.catalog import CatalogView
     from gpuconsole.services.fitting import Machine
 
@@ -28,10 +28,6 @@ _PATHS = {
     GpuPath.RUNTIME: "NVIDIA's runtime",
     GpuPath.NONE: "no way",
 }
-_OF_THE_MACHINE = frozenset({"missing-driver", "missing-compute-capability", "missing-architecture"})
-"""What is missing of the machine is said once, above all images."""
-_KEPT_BACK = frozenset({"no-native-fp8", "facts-unsure"})
-"""Notes that are not shown with the reasons: of every older GPU, and what is shown by itself."""
 
 
 def write_catalog(here: Machine, views: Sequence[CatalogView], *, everything: bool) -> None:
@@ -50,7 +46,7 @@ def write_catalog(here: Machine, views: Sequence[CatalogView], *, everything: bo
     data("\n".join(glyphs.text(line) for line in lines))
     if any(view.image.evidence is Evidence.INFERRED for view in views):
         talk(f"{_UNSEEN} nobody was seen using this tag; its runtime or devel twin is known.")
-    if any(reason.id in _OF_THE_MACHINE for view in views for reason in view.verdict.reasons):
+    if any(reason.id in OF_THE_MACHINE for view in views for reason in view.verdict.reasons):
         talk("What is not known of the machine can be given: --driver 580.95.05 --gpu NAME (or --cc 8.9).")
     if not everything:
         talk("'gpuconsole catalog --all' lists every image.")
@@ -64,7 +60,7 @@ def _machine(here: Machine, width: int) -> Iterator[str]:
         f"GPUs by {_PATHS[here.gpu_path]}",
     ]
     yield from _wrapped(" · ".join(parts), width, "")
-    for words, label in _grouped((_gpu_words(gpu), gpu.label) for gpu in traits.gpus):
+    for words, label in grouped((_gpu_words(gpu), gpu.label) for gpu in traits.gpus):
         yield from _wrapped(label if words in label else f"{label} · {words}", width, "")
     facts: dict[str, list[str]] = {}
     for fact, why in () if here.described else here.unknown.items():
@@ -76,17 +72,6 @@ def _machine(here: Machine, width: int) -> Iterator[str]:
 def _gpu_words(gpu: GpuTraits) -> str:
     cc = capability_text(gpu.capability) if gpu.capability else "–"
     return f"compute capability {cc}"
-
-
-def _grouped(pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """What is the same of several GPUs, with the GPUs; of GPUs with one name the numbers are enough."""
-    groups: dict[tuple[str, str], list[str]] = {}
-    for words, label in pairs:
-        number, _, name = label.partition(" (")
-        groups.setdefault((words, name), []).append(number.removeprefix("GPU "))
-    for (words, name), numbers in groups.items():
-        kind = "GPU" if len(numbers) == 1 else "GPUs"
-        yield words, f"{kind} {' '.join(numbers)}{f' ({name}' if name else ''}"
 
 
 def _image(view: CatalogView, glyphs: Glyphs, width: int) -> Iterator[str]:
@@ -115,32 +100,6 @@ def _sentences(view: CatalogView) -> Iterator[str]:
     yield from (reason.text for reason in view.verdict.reasons if reason.id == "facts-unsure")
     if view.image.note:
         yield f"note: {view.image.note}"
-
-
-def explained(verdict: Verdict) -> Iterator[str]:
-    """Why, in sentences: nothing where it simply runs; each kind of GPU by name where they differ."""
-    if len({each.word for each in verdict.gpus}) > 1:
-        for words, label in _grouped((_why(each), each.gpu) for each in verdict.gpus):
-            yield f"{label}: {words}"
-        return
-    yield from _decisive(verdict)
-
-
-def _why(judgement: Judgement) -> str:
-    words = plain_words(judgement.word)
-    told = "; ".join(_decisive(judgement))
-    return f"{words}: {told}" if told else words
-
-
-def _decisive(verdict: Verdict | Judgement) -> list[str]:
-    """The reasons that make the verdict, without what is only a note beside a worse one."""
-    if verdict.word is Word.RUNS:
-        return [
-            reason.text for reason in verdict.reasons if reason.effect is Effect.NOTE and reason.id not in _KEPT_BACK
-        ]
-    worst = verdict.reasons[0].effect
-    told = (each for each in verdict.reasons if each.effect is worst and each.id not in _OF_THE_MACHINE)
-    return list(dict.fromkeys(reason.text for reason in told))
 
 
 def _wrapped(text: str, width: int, indent: str) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gpuconsole.cli.glyphs import Glyphs
 from gpuconsole.images.verdict import Word
+from gpuconsole.images.verdictwords import plain_words
 
 _GLYPHS = {
     Word.RUNS: ("✓", "+"),
@@ -11,29 +12,19 @@ _GLYPHS = {
     Word.UNKNOWN: ("?", "?"),
     Word.WILL_NOT_RUN: ("✗", "x"),
 }
-_WORDS = {
-    Word.RUNS: ("runs", "runs"),
-    Word.RUNS_WITH: ("with limits", "limits"),
-    Word.UNKNOWN: ("unknown", "unknown"),
-    Word.WILL_NOT_RUN: ("will not run", "no"),
-}
+_SHORT = {Word.RUNS: "runs", Word.RUNS_WITH: "limits", Word.UNKNOWN: "unknown", Word.WILL_NOT_RUN: "no"}
 COLOURS = {Word.RUNS: "green", Word.RUNS_WITH: "yellow", Word.UNKNOWN: "", Word.WILL_NOT_RUN: "red"}
 """Verdict → colour of the terminal; never the only sign."""
 
 
-def plain_words(word: Word) -> str:
-    """The verdict in words: ``will not run``."""
-    return _WORDS[word][0]
-
-
 def verdict_words(word: Word, glyphs: Glyphs) -> str:
     """``✗ will not run``."""
-    return f"{_glyph(word, glyphs)} {_WORDS[word][0]}"
+    return f"{_glyph(word, glyphs)} {plain_words(word)}"
 
 
 def short_verdict(word: Word, glyphs: Glyphs) -> str:
     """The same for a narrow column: ``✗ no``."""
-    return f"{_glyph(word, glyphs)} {_WORDS[word][1]}"
+    return f"{_glyph(word, glyphs)} {_SHORT[word]}"
 
 
 def _glyph(word: Word, glyphs: Glyphs) -> str:
