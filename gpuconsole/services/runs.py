@@ -31,6 +31,7 @@ class RunKind(StrEnum):
     CHECK = "check"
     LAUNCH = "launch"
     PULL = "pull"
+    BUILD = "build"
 
 
 class RunState(StrEnum):
