@@ -20,9 +20,10 @@ def ask() -> dict[str, Any]:
     """The driver's answers, in this process.
 
     ``library`` says whether libcuda was found (``error`` has the loader's words), ``init`` is the code of ``cuInit``
-    (0 is good), ``version`` the CUDA version it offers (12040 is 12.4), ``uuids`` the GPUs in CUDA's order.
+    (0 is good), ``version`` the CUDA version it offers (12040 is 12.4), ``uuids`` the GPUs in CUDA's order, and
+    ``bus_ids`` their places, ``0000:06:00.0``.
     """
-    answer: dict[str, Any] = {"library": False, "init": None, "version": None, "uuids": [], "error": ""}
+    answer: dict[str, Any] = {"library": False, "init": None, "version": None, "uuids": [], "bus_ids": [], "error": ""}
     try:
         cuda = ctypes.CDLL(_LIBRARY)
     except OSError as error:
@@ -35,7 +36,9 @@ def ask() -> dict[str, Any]:
     answer["init"] = cuda.cuInit(0)
     answer["path"] = path_of_library()
     if answer["init"] == 0 and cuda.cuDeviceGetCount(ctypes.byref(number)) == 0:
-        answer["uuids"] = [_uuid(cuda, position) for position in range(min(number.value, _MOST_DEVICES))]
+        positions = range(min(number.value, _MOST_DEVICES))
+        answer["uuids"] = [_uuid(cuda, position) for position in positions]
+        answer["bus_ids"] = [_bus_id(cuda, position) for position in positions]
     return answer
 
 
@@ -49,6 +52,15 @@ def _uuid(cuda: Any, position: int) -> str | None:
         return None
     text = bytes(raw).hex()
     return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
+
+
+def _bus_id(cuda: Any, position: int) -> str | None:
+    """Where the GPU at ``position`` sits."""
+    device, text = ctypes.c_int(), ctypes.create_string_buffer(32)
+    call = getattr(cuda, "cuDeviceGetPCIBusId", None)
+    if call is None or cuda.cuDeviceGet(ctypes.byref(device), position) != 0 or call(text, len(text), device) != 0:
+        return None
+    return text.value.decode("ascii", "replace").lower()
 
 
 def path_of_library() -> str | None:

@@ -1,4 +1,4 @@
-"""Start of the payload: ``supervise CONFIG``, ``work CONFIG``, ``rank CONFIG`` or ``driver``."""
+"""Start of the payload: ``supervise``, ``work``, ``rank`` and ``part NAME`` with a CONFIG, or ``driver``."""
 
 from __future__ import annotations
 
@@ -20,11 +20,22 @@ def main(arguments: list[str] | None = None) -> int:
         from gpuconsole.probes.payload.bench.ranks import serve
 
         return serve(json.loads(argv[1]))
+    if mode == "part":
+        return _part(argv[1], json.loads(argv[2]))
     if mode in ("work", "supervise"):
         config = json.loads(argv[1])
         return _benchmarks(mode, config) if config.get("kind") == "bench" else _checks(mode, config)
     sys.stderr.write("this archive is a part of gpuconsole and is started by it\n")
     return 2
+
+
+def _part(name: str, config: dict[str, Any]) -> int:
+    from importlib import import_module
+
+    from gpuconsole.probes.payload.worker import die_with_parent
+
+    die_with_parent()
+    return int(import_module("gpuconsole.probes.payload.parts." + name).main(config))
 
 
 def _checks(mode: str, config: dict[str, Any]) -> int:

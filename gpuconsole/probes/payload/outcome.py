@@ -78,6 +78,8 @@ class Context:
         self.ephemeral: bool = bool(config.get("ephemeral"))
         """The container was made for this check and goes with it."""
         self.workdir: str = str(config.get("workdir") or "")
+        self.apart: dict[str, Any] = {}
+        """What checks have begun before their turn, by a name of their own."""
         self.statuses: dict[str, str] = dict(config.get("statuses") or {})
         """Check → its status, for those that have run."""
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from gpuconsole.probes.payload import environment
 from gpuconsole.probes.payload.outcome import FAIL, SKIP, Context, Outcome, first_line
-from gpuconsole.probes.payload.plan import BY_SLUG, Check
+from gpuconsole.probes.payload.plan import BY_SLUG, CHECKS, Check
 from gpuconsole.probes.payload.stream import Emitter
 
 
@@ -36,6 +36,7 @@ def work(config: dict[str, Any]) -> int:
         current[0] = slug
         report(check.title, begin=True)
         begun = time.monotonic()
+        _begin_early(slug, config["checks"], context)
         outcome = _run(check, context)
         context.statuses[slug] = outcome.status
         out.emit(
@@ -62,6 +63,17 @@ def _run(check: Check, context: Context) -> Outcome:
         why = "it cannot be told whether {}: {}: {}".format(check.title, type(error).__name__, first_line(error))
         fix = "This is not expected: what it wrote last may tell why."
         return Outcome(FAIL, why, fix, {"error": type(error).__name__})
+
+
+def _begin_early(slug: str, planned: list[str], context: Context) -> None:
+    """Begin what is slow and shall go on beside ``slug`` and those after it."""
+    for check in CHECKS:
+        if check.early and check.beside == slug and check.slug in planned and context.torch is not None:
+            try:
+                check.load(check.early)(context)
+            except Exception as error:
+                # It is tried again when its turn comes, and what is wrong is told there.
+                sys.stderr.write("{} cannot begin early: {}\n".format(check.slug, first_line(error)))
 
 
 def _without(needed: str, context: Context) -> Outcome:

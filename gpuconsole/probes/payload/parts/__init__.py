@@ -1,0 +1,1 @@
+"""What runs in a process of its own, each a module with ``main(config)``."""
