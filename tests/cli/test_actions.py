@@ -9,9 +9,10 @@ import pytest
 
 from tests.cli.engines import gpuconsole, run_to_end, start, state
 from tests.rig.engines import Engine
+from tests.rig.kinds import RUNTIMES
 from tests.rig.terminal import Terminal
 
-pytestmark = pytest.mark.engine
+pytestmark = pytest.mark.engine(*RUNTIMES)
 MINE = ("--label", "gpuconsole.user=root")
 THEIRS = ("--label", "gpuconsole.user=mei")
 

@@ -10,9 +10,10 @@ import pytest
 from tests.cli.engines import gpuconsole, start, state
 from tests.engine.contract import until
 from tests.rig.engines import Engine
+from tests.rig.kinds import RUNTIMES
 from tests.rig.terminal import Terminal
 
-pytestmark = pytest.mark.engine
+pytestmark = pytest.mark.engine(*RUNTIMES)
 
 LEAVE = "\x1d\x11"
 

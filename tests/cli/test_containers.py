@@ -18,10 +18,11 @@ from tests.cli.engines import (
     wait_until,
 )
 from tests.rig.engines import Engine
+from tests.rig.kinds import RUNTIMES
 from tests.rig.nvml import GIB, GpuProcess, NvmlBox
 from tests.rig.terminal import Terminal
 
-pytestmark = pytest.mark.engine
+pytestmark = pytest.mark.engine(*RUNTIMES)
 
 
 def listed(engine: Engine, *arguments: str, **options: Any) -> dict[str, dict[str, Any]]:

@@ -16,9 +16,10 @@ from tests.cli.engines import (
     state,
 )
 from tests.rig.engines import Engine
+from tests.rig.kinds import KINDS, NEWEST
 from tests.rig.nvml import GIB, NvmlBox
 
-pytestmark = pytest.mark.engine
+pytestmark = pytest.mark.engine(*NEWEST)
 
 
 def with_gpu(engine: Engine, gpu: int) -> tuple[str, ...]:
@@ -105,6 +106,7 @@ def test_hostile_text_is_shown_and_not_obeyed(engine: Engine) -> None:
     assert not any(line.strip().startswith("FAKE=") for line in text.splitlines())
 
 
+@pytest.mark.engine(*KINDS)  # images are what the stores differ in
 def test_an_image_that_is_gone_does_no_harm(engine: Engine) -> None:
     engine.docker("tag", engine.load("small"), "short-lived:1")
     run_to_end(engine, "box", command=("true",))

@@ -16,10 +16,11 @@ from gpuconsole.core.errors import ExitCode
 from tests.cli.engines import US, environment, start, state, wait_until
 from tests.rig.engines import Engine
 from tests.rig.fixtures import Bench
+from tests.rig.kinds import RUNTIMES
 from tests.rig.terminal import Terminal
 from tests.rig.tmux import Tmux
 
-pytestmark = pytest.mark.engine
+pytestmark = pytest.mark.engine(*RUNTIMES)
 
 LEAVE = "\x1d\x11"
 

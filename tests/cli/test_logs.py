@@ -12,9 +12,10 @@ import pytest
 from gpuconsole.cli.logs import since
 from tests.cli.engines import OBEYED, US, environment, gpuconsole, run_to_end, start, state
 from tests.rig.engines import Engine
+from tests.rig.kinds import NEWEST
 from tests.rig.terminal import Terminal
 
-pytestmark = pytest.mark.engine
+pytestmark = pytest.mark.engine(*NEWEST)
 
 
 def said(engine: Engine, script: str, *options: str) -> str:

@@ -7,8 +7,9 @@ import pytest
 from gpuconsole.cli.main import main
 from gpuconsole.core.errors import ExitCode
 from tests.rig.client import EngineClient
+from tests.rig.kinds import NEWEST
 
-pytestmark = pytest.mark.engine
+pytestmark = pytest.mark.engine(*NEWEST)
 COMMANDS = (
     *(("inspect",), ("logs",), ("shell", "--here"), ("attach", "--here"), ("check",)),
     *(("start",), ("stop",), ("restart",), ("pause",), ("pause", "--resume"), ("rm", "--yes", "--force")),

@@ -13,8 +13,9 @@ import pytest
 from gpuconsole.probes.records import RunEnd
 from gpuconsole.services.cancelling import Cancelled
 from tests.engine.checking import FAIL, OK, SKIP, SLEEP, Background, Checked, result
+from tests.rig.kinds import RUNTIMES
 
-pytestmark = pytest.mark.engine
+pytestmark = pytest.mark.engine(*RUNTIMES)
 
 
 @pytest.mark.parametrize("moment", ["check.torch", "check.shm"])

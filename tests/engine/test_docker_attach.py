@@ -13,8 +13,9 @@ from gpuconsole.engine.endpoint import Endpoint
 from gpuconsole.engine.request import CreateRequest
 from tests.engine.contract import until
 from tests.rig.client import EngineClient
+from tests.rig.kinds import RUNTIMES
 
-pytestmark = pytest.mark.engine
+pytestmark = pytest.mark.engine(*RUNTIMES)
 TIMES = 5
 
 

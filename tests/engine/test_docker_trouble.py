@@ -18,10 +18,11 @@ from gpuconsole.engine.request import CreateRequest
 from tests.engine.contract import until
 from tests.rig.client import EngineClient
 from tests.rig.engines import Engine
+from tests.rig.kinds import KINDS, RUNTIMES
 
 # What fails on a thread beside a test fails the test.
 UNSEEN = "error::pytest.PytestUnhandledThreadExceptionWarning"
-pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings(UNSEEN)]
+pytestmark = [pytest.mark.engine(*RUNTIMES), pytest.mark.filterwarnings(UNSEEN)]
 
 
 def connect(engine: EngineClient, *, timeout_s: float = 10) -> DockerEngine:
@@ -159,6 +160,7 @@ def test_many_containers_are_listed_quickly_enough_to_be_watched(engine_modern: 
     ours.close()
 
 
+@pytest.mark.engine(*KINDS)  # images are what the stores differ in
 def test_hostile_images_and_containers_are_harmless(engine: EngineClient) -> None:
     image = engine.load("hostile")
     options = ("--label", "a=\x1b[2J[red]\nx", "--env", "B=\x1b]0;t\x07y", "--env", "NO_EQUALS")

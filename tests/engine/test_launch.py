@@ -27,13 +27,14 @@ from gpuconsole.services.session import Session
 from tests.rig.engines import Engine
 from tests.rig.fixtures import Bench
 from tests.rig.gpus import TWO_GPUS
+from tests.rig.kinds import KINDS, RUNTIMES
 from tests.rig.nvml.gpu import GIB, GpuProcess
 from tests.rig.nvml.presets import h200
 from tests.rig.nvml.simulated import NvmlBox
 from tests.rig.nvml.state import NvmlState
 from tests.rig.registry import Registry
 
-pytestmark = pytest.mark.engine
+pytestmark = pytest.mark.engine(*RUNTIMES)
 FIRST, SECOND = (gpu.uuid for gpu in TWO_GPUS)
 NODES = "ls /dev | grep nvidia | tr '\\n' ' '"
 KEPT_BUSY = GpuProcess(os.getpid(), 20 * GIB)
@@ -473,6 +474,7 @@ def test_a_port_that_a_container_has_is_refused_with_its_name(engine: Engine, se
 # Images
 
 
+@pytest.mark.engine(*KINDS)  # images are what the stores differ in
 def test_an_image_is_pulled_when_it_is_not_here(engine: Engine, sessions: OpenSession, registry: Registry) -> None:
     reference = pushed(registry, engine)
     with pytest.raises(NotFound) as caught:
@@ -488,6 +490,7 @@ def test_an_image_is_pulled_when_it_is_not_here(engine: Engine, sessions: OpenSe
     assert [step.phase for step in steps if step.pull is None] == [Phase.PLAN, Phase.CREATE, Phase.START, Phase.WATCH]
 
 
+@pytest.mark.engine(*KINDS)  # images are what the stores differ in
 def test_an_image_that_does_not_exist_leaves_nothing(engine: Engine, sessions: OpenSession, registry: Registry) -> None:
     with pytest.raises(NotFound):
         launch(sessions(engine), spec(f"{registry.address}/no/such:1", gpus="none", volumes=("fresh:/a",)), ignore)
@@ -539,6 +542,7 @@ def test_stopped_while_the_engine_hangs_nothing_is_left_when_it_goes_on(
     assert volumes(engine) == []
 
 
+@pytest.mark.engine(*KINDS)  # images are what the stores differ in
 def test_stopped_while_pulling_the_pull_ends(engine: Engine, sessions: OpenSession, registry: Registry) -> None:
     slow = registry.over_the_line(pushed(registry, engine))
     registry.line.limit(bytes_per_second=20_000)

@@ -14,8 +14,9 @@ from gpuconsole.services.launching import launch
 from gpuconsole.services.session import Session
 from tests.engine.launching import ignore, launched, names, spec, volumes
 from tests.rig.client import EngineClient
+from tests.rig.kinds import RUNTIMES
 
-pytestmark = pytest.mark.engine
+pytestmark = pytest.mark.engine(*RUNTIMES)
 
 
 @pytest.fixture

@@ -21,8 +21,9 @@ from gpuconsole.services.launching import launch
 from gpuconsole.services.session import Session
 from gpuconsole.services.weighing import weigh
 from tests.rig.engines import Engine
+from tests.rig.kinds import RUNTIMES
 
-pytestmark = pytest.mark.engine
+pytestmark = pytest.mark.engine(*RUNTIMES)
 HUGE = 2**70
 """What an engine cannot hold in 64 bits."""
 RAW = re.compile(r"json|rlimit|unmarshal|mkdir|lstat|overlay|merged|Range of|specified|uids and gids", re.IGNORECASE)

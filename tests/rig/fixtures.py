@@ -31,6 +31,14 @@ def refuse(error: RigUnavailable) -> NoReturn:
     pytest.skip(str(error))
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test with `engine` on the kinds its marker names; without names on all."""
+    if "engine" in metafunc.fixturenames:
+        marker = metafunc.definition.get_closest_marker("engine")
+        chosen = (marker.args if marker else ()) or tuple(KINDS)
+        metafunc.parametrize("engine", ("installed",) if INSTALLED else chosen, indirect=True)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
     """Skip a test that asks a part for what it cannot do on this machine."""
@@ -109,9 +117,12 @@ def installed_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Insta
     engine.give_back()
 
 
-@pytest.fixture(params=["installed"] if INSTALLED else list(KINDS))
+@pytest.fixture
 def engine(request: pytest.FixtureRequest) -> Iterator[EngineClient]:
-    """Give each engine in turn: 20.10 with the toolkit, 26.1 with CDI, 26.1 with containerd's image store."""
+    """Give each engine in turn: 20.10 with the toolkit, 26.1 with CDI, 26.1 with containerd's image store.
+
+    A test's marker, `pytest.mark.engine("20.10", "26.1")`, chooses among them.
+    """
     if request.param == "installed":
         installed: InstalledEngine = request.getfixturevalue("installed_engine")
         yield installed

@@ -57,3 +57,11 @@ KINDS = {
         ),
     )
 }
+RUNTIMES = ("20.10", "26.1")
+"""One engine of each version, for tests of containers: `pytest.mark.engine(*RUNTIMES)`.
+
+The two image stores of 26.1 differ in images, in what they are called and in what stays of them. How containers are
+made, run, followed and ended is one and the same program with both, and the engines' contract holds it on all three.
+"""
+NEWEST = ("26.1",)
+"""For tests of what stands above the adapter, which makes the engines one: the contract proves that it does."""
