@@ -32,6 +32,7 @@ class RunKind(StrEnum):
     LAUNCH = "launch"
     PULL = "pull"
     BUILD = "build"
+    BENCH = "bench"
 
 
 class RunState(StrEnum):

@@ -1,0 +1,95 @@
+"""A benchmark as a run: how far it is, and how it ended, in a sentence each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gpuconsole.core.document import text_of
+from gpuconsole.core.errors import ConsoleError
+from gpuconsole.core.text import plain_line
+from gpuconsole.probes.benchrecords import BenchLevel, BenchRun
+from gpuconsole.probes.benchresults import BenchResult, BenchStatus, Measured
+from gpuconsole.probes.benchwords import figure
+from gpuconsole.probes.records import Progress, Record, RunEnd, Started
+from gpuconsole.services.benching import Benched
+from gpuconsole.services.benchstore import document_of
+from gpuconsole.services.cancelling import Cancelled
+from gpuconsole.services.runs import RunKind, Runs, RunState
+
+
+class BenchProgress:
+    """Counts the benchmarks that are done."""
+
+    def __init__(self) -> None:
+        self._planned = 0
+        self._done = 0
+        self._words = "begins"
+
+    def add(self, record: Record) -> tuple[str, float | None]:
+        """What is going on after ``record``, and the share that is done."""
+        if isinstance(record, Started):
+            self._planned = len(record.plan)
+            self._words = f"runs on {record.python}"
+        elif isinstance(record, Progress):
+            self._words = f"{_short(record.id)}: {record.text}"
+        elif isinstance(record, BenchResult):
+            ok = record.status is BenchStatus.OK and record.score is not None
+            told = f"{figure(record.score)} {record.unit}".strip() if ok else record.status.value
+            self._words = f"{_short(record.id)}: {told}"
+        elif isinstance(record, Measured):
+            self._done += 1
+        return self._words, min(1.0, self._done / self._planned) if self._planned else None
+
+
+def _short(slug: str) -> str:
+    return slug.removeprefix("bench.")
+
+
+def conclusion(run: BenchRun) -> tuple[RunState, str, str]:
+    """State, headline and document of an ended benchmark run."""
+    return _state(run), sentence(run), text_of(document_of(run), indent=None)
+
+
+def _state(run: BenchRun) -> RunState:
+    if run.end is RunEnd.CANCELLED:
+        return RunState.CANCELLED
+    if run.failed or run.end is RunEnd.BROKEN:
+        return RunState.FAILED
+    doubtful = any(record.verdict.level in (BenchLevel.LOW, BenchLevel.NOISY) for record in run.benchmarks)
+    return RunState.WARN if doubtful or run.partial else RunState.OK
+
+
+def sentence(run: BenchRun) -> str:
+    """How a run came out: what limits the box, or why that cannot be told; what was cut short says so first."""
+    if run.obstacle is not None:
+        return f"Nothing was measured: {run.obstacle.why}."
+    told = run.headline.sentence if run.headline is not None else "Nothing was measured."
+    early = {
+        RunEnd.CANCELLED: "Cancelled before its end",
+        RunEnd.TIMEOUT: "Its time was over before its end",
+        RunEnd.BROKEN: "It broke off before its end",
+    }.get(run.end)
+    return told if early is None else f"{early}. {told}"
+
+
+def recorded(
+    runs: Runs, subject: str, subject_id: str, measure: Callable[[Callable[[Record], None]], Benched]
+) -> Benched:
+    """Carry ``measure`` out as a run of ``runs``; it is given whom to tell its records.
+
+    Raises:
+        ConsoleError: What ``measure`` raised; the run says so too.
+    """
+    run_id = runs.begin(RunKind.BENCH, subject, subject_id, "begins")
+    progress = BenchProgress()
+    try:
+        benched = measure(lambda record: runs.advance(run_id, *progress.add(record)))
+    except ConsoleError as error:
+        state = RunState.CANCELLED if isinstance(error, Cancelled) else RunState.FAILED
+        runs.end(run_id, state, f"{error.message} → {error.hint}" if error.hint else error.message)
+        raise
+    except BaseException as error:
+        runs.end(run_id, RunState.FAILED, plain_line(f"gpuconsole itself failed: {type(error).__name__}: {error}"))
+        raise
+    runs.end(run_id, *conclusion(benched.run), subject=benched.run.subject, subject_id=benched.run.subject_id)
+    return benched
