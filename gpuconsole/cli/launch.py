@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from gpuconsole.cli.context import Settings, pass_settings
+from gpuconsole.cli.launch_options import launch_options, options_from
 from gpuconsole.cli.names import complete_image
 from gpuconsole.cli.output import data, json_document, talk
 from gpuconsole.core.errors import ExitCode
@@ -60,45 +60,9 @@ class _LaunchCommand(click.Command):
         return [*super().collect_usage_pieces(ctx), "[-- COMMAND …]"]
 
 
-def _options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that describe the container, in the order of ``--help``."""
-    many: dict[str, Any] = {"multiple": True}
-    for option in reversed(
-        (
-            click.option("--gpus", metavar="GPUS", help="N, device=0,2, device=GPU-…, all, auto or none."),
-            click.option("--name", metavar="NAME", help="Its name; made from the image's unless given."),
-            click.option("-v", "--volume", metavar="HOST:CONTAINER[:ro]", help="A folder or named volume.", **many),
-            click.option("-p", "--publish", metavar="[[IP:]HOST:]CONTAINER[/PROTO]", help="A port.", **many),
-            click.option("-e", "--env", metavar="NAME[=VALUE]", help="A variable; alone, from this shell.", **many),
-            click.option("--env-file", metavar="FILE", help="Variables from a file, a line each.", **many),
-            click.option("-w", "--workdir", metavar="PATH", help="Where its command starts."),
-            click.option("-u", "--user", metavar="image|me|UID:GID", default="image", help="Who runs it."),
-            click.option("--entrypoint", metavar="PROGRAM", help="In place of the image's; '' for none."),
-            click.option("--shm-size", metavar="SIZE", help="Size of /dev/shm."),
-            click.option("--ipc", metavar="MODE", help="private, host, shareable or container:NAME."),
-            click.option("--memory", metavar="SIZE", help="Limit of its memory."),
-            click.option("--cpus", metavar="N", help="Limit in cores."),
-            click.option("--ulimit", metavar="NAME=SOFT[:HARD]", help="A resource limit.", **many),
-            click.option("--network", metavar="NAME", help="Network; bridge, host, none or a name."),
-            click.option("--hostname", metavar="NAME", help="What it calls itself."),
-            click.option("--restart", metavar="POLICY", help="no, on-failure[:N], unless-stopped or always."),
-            click.option("--label", metavar="KEY=VALUE", help="A label.", **many),
-            click.option("--init/--no-init", default=True, help="A small init that reaps processes (default)."),
-            click.option("-i", "--interactive", is_flag=True, help="Terminal and input, also with a command."),
-            click.option("-t", "--tty", is_flag=True, help="The same as -i; both are always given together."),
-            click.option("--rm", "auto_remove", is_flag=True, help="Remove it when it ends."),
-            click.option("--pull", metavar="missing|never|always", default="missing", help="When to pull."),
-            click.option("--gpu-path", metavar="cdi|hook|runtime", help="The way GPUs take into it."),
-            click.option("--force", metavar="RULE", help="Lift a refusal: engine-not-local.", **many),
-        )
-    ):
-        command = option(command)
-    return command
-
-
 @click.command(cls=_LaunchCommand, epilog=_EPILOG, options_metavar="[OPTIONS]")
 @click.argument("image", metavar="IMAGE", shell_complete=complete_image)
-@_options
+@launch_options
 @click.option("-d", "--detach", is_flag=True, help="In the background, as it always is without --wait.")
 @click.option("--wait", is_flag=True, help="Follow its output and return its exit code.")
 @click.option("--dry-run", is_flag=True, help="Print the docker run line and change nothing.")
@@ -124,38 +88,9 @@ def launch(
 
 
 def _spec(session: Session, given: dict[str, Any], *, command: tuple[str, ...]) -> LaunchSpec:
-    from gpuconsole.launch.fields import Surroundings
-    from gpuconsole.launch.options import LaunchOptions, read_options
+    from gpuconsole.services.weighing import spec_of
 
-    options = LaunchOptions(
-        image=given["image"],
-        command=command,
-        entrypoint=given["entrypoint"],
-        name=given["name"],
-        gpus=given["gpus"],
-        gpu_path=given["gpu_path"],
-        volumes=given["volume"],
-        ports=given["publish"],
-        environment=given["env"],
-        env_files=given["env_file"],
-        labels=given["label"],
-        working_dir=given["workdir"],
-        user=given["user"],
-        hostname=given["hostname"],
-        shm_size=given["shm_size"],
-        ipc=given["ipc"],
-        network=given["network"],
-        memory=given["memory"],
-        cpus=given["cpus"],
-        ulimits=given["ulimit"],
-        restart=given["restart"],
-        auto_remove=given["auto_remove"],
-        init=given["init"],
-        interactive=True if given["interactive"] or given["tty"] else None,
-        pull=given["pull"],
-        force=given["force"],
-    )
-    return read_options(options, Surroundings.current(engine_is_local=session.endpoint.local))
+    return spec_of(session, options_from(given, image=given.pop("image"), command=command))
 
 
 def _dry_run(session: Session, spec: LaunchSpec, *, foreground: bool, as_json: bool) -> int:

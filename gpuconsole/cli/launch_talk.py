@@ -11,6 +11,7 @@ from gpuconsole.core.errors import ExitCode
 from gpuconsole.core.text import plain_line
 from gpuconsole.engine.model import Container
 from gpuconsole.launch.render import DockerRun
+from gpuconsole.services.access import Access
 from gpuconsole.services.following import Ending
 from gpuconsole.services.launching import Launched, LaunchStep, Phase
 from gpuconsole.services.logtext import LineCleaner
@@ -47,6 +48,8 @@ class LaunchTalk:
             self._tell_pull(step.pull)
         if step.phase is Phase.CREATE and self._pull_told_at is not None:
             talk("The image is here.")
+        if step.access is not None:
+            tell_access(step.access)
         self._phase = step.phase
 
     def _tell_plan(self, plan: LaunchPlan) -> None:
@@ -87,22 +90,43 @@ class LaunchTalk:
         if self._as_json:
             run = launched.plan.docker_run(foreground=followed, hide_values=True)
             command = DockerRun(mask_arguments(run.words))
-            json_document("launch", container=_document(launched), command=str(command))
+            access = _access_document(launched.access, with_token=not followed)
+            json_document("launch", container=_document(launched), command=str(command), access=access)
         elif not followed:
             data(launched.name)
         if followed:
             return _tell_end(launched)
         if launched.ending is not None:
             return _tell_ended_at_once(launched, launched.ending)
-        _tell_running(launched)
+        _tell_running(launched, with_access=not self._as_json)
         return ExitCode.OK
 
 
-def _tell_running(launched: Launched) -> None:
-    name = launched.name
+def tell_access(access: Access) -> None:
+    """Where to point a browser, with the token: said once, since it is kept in a file only."""
+    talk(f"{access.title}: {access.url}")
+    if access.tunnel:
+        talk(f"  From another machine: {access.tunnel}")
+    if access.token_file:
+        talk(f"  The token is not shown again; it is in {plain_line(access.token_file)}")
+
+
+def _access_document(access: Access | None, *, with_token: bool) -> dict[str, Any] | None:
+    """Where to point a browser; without the token when that was told already."""
+    if access is None:
+        return None
+    url = access.url if with_token else access.url.partition("?")[0]
+    return {"title": access.title, "url": url, "token_file": access.token_file, "tunnel": access.tunnel}
+
+
+def _tell_running(launched: Launched, *, with_access: bool) -> None:
+    name, access = launched.name, launched.access
     talk(f"{name} runs.")
+    if access is not None and with_access:
+        tell_access(access)
+    own = launched.plan.spec.work.port
     for port in launched.container.ports if launched.container else ():
-        if port.host_port:
+        if port.host_port and not (access is not None and port.container_port == own):
             host = f"[{port.host_ip}]" if ":" in port.host_ip else port.host_ip
             talk(f"  {host}:{port.host_port} leads to its port {port.container_port}/{port.protocol}")
     join = "attach" if launched.plan.request.tty else "shell"

@@ -14,6 +14,7 @@ from typing import ClassVar
 
 from gpuconsole.core.errors import ExitCode
 from gpuconsole.core.text import plain_line
+from gpuconsole.core.users import caller_groups, caller_ids, caller_name
 from gpuconsole.engine.model import Mount
 from gpuconsole.engine.request import PortRequest
 from gpuconsole.images.reference import is_image_id, parse
@@ -53,20 +54,34 @@ class Surroundings:
     environment: Mapping[str, str]
     uid: int
     gid: int
+    user: str = "user"
+    """Login name of the caller."""
+    groups: tuple[int, ...] = ()
+    """All groups the caller is in."""
     engine_is_local: bool = True
     """Paths are this machine's, so that a missing one can be told."""
 
     @classmethod
     def current(cls, *, engine_is_local: bool = True) -> Surroundings:
         """Those of this process."""
+        uid, gid = caller_ids()
         return cls(
             cwd=os.getcwd(),
             home=os.path.expanduser("~"),
             environment=dict(os.environ),
-            uid=os.getuid(),
-            gid=os.getgid(),
+            uid=uid,
+            gid=gid,
+            user=caller_name(),
+            groups=caller_groups(uid, gid),
             engine_is_local=engine_is_local,
         )
+
+    def group_of(self, path: str) -> int | None:
+        """The group that owns ``path``; None when it cannot be seen."""
+        try:
+            return os.stat(path).st_gid
+        except OSError:
+            return None
 
     def absolute(self, path: str) -> str:
         """``path`` from the root, ``~`` expanded."""
@@ -118,17 +133,35 @@ def parse_volume(text: str, around: Surroundings) -> Mount:
         raise ValueError(f"{option!r} is no mount option that is known here; write ro or rw")
     if not source:
         raise ValueError(f"{text!r} names nothing to mount; write HOST:CONTAINER")
-    if not target.startswith("/"):
-        raise ValueError(f"{target!r} is no absolute path; the container's side begins with /")
-    target = os.path.normpath(target).replace("//", "/")
-    if target == "/":
-        raise ValueError("nothing can be mounted on / of a container")
-    read_only = option == "ro"
+    return mount_of(source, target, around, read_only=option == "ro")
+
+
+def mount_of(source: str, target: str, around: Surroundings, *, read_only: bool) -> Mount:
+    """A folder of the host, or a named volume, at ``target`` of the container."""
+    target = container_path(target)
     if _is_path(source):
         return Mount("bind", _host_path(source, around), target, read_only)
     if reason := _wrong_name(source):
         raise ValueError(f"{source!r} can be no volume's name; {reason}, or write {shown(f'./{source}')} for a folder")
     return Mount("volume", source, target, read_only)
+
+
+def container_path(target: str) -> str:
+    """A place in the container where something can be mounted."""
+    if not target.startswith("/"):
+        raise ValueError(f"{target!r} is no absolute path; the container's side begins with /")
+    target = os.path.normpath(target).replace("//", "/")
+    if target == "/":
+        raise ValueError("nothing can be mounted on / of a container")
+    return target
+
+
+def host_file(path: str, around: Surroundings) -> str:
+    """A file on the engine's machine, from the root."""
+    found = _host_path(path, around)
+    if around.engine_is_local and not os.path.isfile(found):
+        raise BadContent(f"{shown(found)} is no file")
+    return found
 
 
 def _is_path(source: str) -> bool:

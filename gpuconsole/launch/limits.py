@@ -11,6 +11,8 @@ import re
 from gpuconsole.core.text import parse_size
 from gpuconsole.engine.request import Ulimit
 
+IMAGE, ME = "image", "me"
+"""Users by word: the image's own, and the caller."""
 MOST = 2**63 - 1
 """The largest number in an engine's interface."""
 _LARGEST_ID = 2**31 - 1
@@ -89,18 +91,10 @@ def parse_restart(text: str) -> str | None:
     return None if policy == "no" else text
 
 
-def parse_user(text: str, *, uid: int, gid: int) -> str | None:
-    """``image`` (None), ``me``, or ``uid[:gid]`` in numbers or names of the image.
-
-    Args:
-        text: As written.
-        uid: Who ``me`` is.
-        gid: The same one's group.
-    """
-    if text == "image":
-        return None
-    if text == "me":
-        return f"{uid}:{gid}"
+def parse_user(text: str) -> str:
+    """``image``, ``me``, or ``uid[:gid]`` in numbers or names of the image."""
+    if text in (IMAGE, ME):
+        return text
     if not re.fullmatch(rf"{_ID}(:{_ID})?", text):
         raise ValueError(f"{text!r} is no user; write image, me, UID or UID:GID")
     refuse_large_ids(text)

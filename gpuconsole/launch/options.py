@@ -10,26 +10,34 @@ from typing import TypeVar
 from gpuconsole.core.errors import ExitCode
 from gpuconsole.core.text import parse_size
 from gpuconsole.engine.model import GpuPath, Mount
-from gpuconsole.engine.request import PortRequest
+from gpuconsole.engine.request import Tmpfs
 from gpuconsole.launch import fields, limits
 from gpuconsole.launch.fields import PathProblem, Surroundings, shown
+from gpuconsole.launch.places import parse_device, parse_group, parse_host, parse_mount, parse_secret, parse_tmpfs
 from gpuconsole.launch.spec import (
+    Caller,
     FieldProblem,
     Force,
-    GpuWishKind,
     LaunchSpec,
     PullPolicy,
     SpecInvalid,
     Variable,
     VariableSource,
 )
+from gpuconsole.launch.together import check_together
 from gpuconsole.launch.variables import parse_variable, read_env_file
 from gpuconsole.launch.wish import parse_gpus
+from gpuconsole.launch.work import (
+    Work,
+    parse_kind,
+    parse_logdir,
+    parse_processes,
+    parse_rendezvous,
+    parse_word,
+)
 
 _T = TypeVar("_T")
 _LONG_QUOTE = re.compile(r"'([^']{60})[^']{20,}'")
-GPU_VARIABLE = "NVIDIA_VISIBLE_DEVICES"
-"""NVIDIA's runtime reads the GPUs a container gets from it, so nobody else may set it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +56,8 @@ class LaunchOptions:
     env_files: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
     working_dir: str | None = None
-    user: str = "image"
+    user: str | None = None
+    """None is the caller where a folder of theirs is mounted, else the image's own."""
     hostname: str | None = None
     shm_size: str | None = None
     ipc: str | None = None
@@ -60,6 +69,19 @@ class LaunchOptions:
     auto_remove: bool = False
     init: bool = True
     interactive: bool | None = None
+    mounts: tuple[str, ...] = ()
+    tmpfs: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
+    group_add: tuple[str, ...] = ()
+    extra_hosts: tuple[str, ...] = ()
+    read_only: bool = False
+    kind: str | None = None
+    processes: str | None = None
+    nodes: str | None = None
+    rendezvous: str | None = None
+    rendezvous_id: str | None = None
+    logdir: str | None = None
     pull: str = "missing"
     force: tuple[str, ...] = ()
 
@@ -107,13 +129,21 @@ def read_options(options: LaunchOptions, around: Surroundings) -> LaunchSpec:
         name=read("--name", options.name, fields.parse_name),
         gpus=read("--gpus", options.gpus, parse_gpus),
         gpu_path=read("--gpu-path", options.gpu_path, _gpu_path),
-        mounts=each("--volume", options.volumes, lambda text: fields.parse_volume(text, around)),
+        mounts=_of_type(places := _places(collect, options, around), Mount),
         ports=each("--publish", options.ports, fields.parse_port),
         variables=_variables(collect, options, around),
         env_files=tuple(around.absolute(path) for path in options.env_files),
         labels=tuple(dict(each("--label", options.labels, fields.parse_label)).items()),
         working_dir=read("--workdir", options.working_dir, fields.parse_working_dir),
-        user=read("--user", options.user, lambda text: limits.parse_user(text, uid=around.uid, gid=around.gid)),
+        user=None if (user := read("--user", options.user, limits.parse_user)) in (limits.ME, limits.IMAGE) else user,
+        caller=_caller(user, places, around),
+        work=_work(collect, options),
+        tmpfs=(*_of_type(places, Tmpfs), *each("--tmpfs", options.tmpfs, parse_tmpfs)),
+        secrets=each("--secret", options.secrets, lambda text: parse_secret(text, around)),
+        devices=each("--device", options.devices, parse_device),
+        group_add=tuple(dict.fromkeys(each("--group-add", options.group_add, parse_group))),
+        extra_hosts=each("--add-host", options.extra_hosts, parse_host),
+        read_only=options.read_only,
         hostname=read("--hostname", options.hostname, fields.parse_hostname),
         shm_bytes=read("--shm-size", options.shm_size, parse_size),
         ipc_mode=read("--ipc", options.ipc, fields.parse_ipc),
@@ -128,10 +158,41 @@ def read_options(options: LaunchOptions, around: Surroundings) -> LaunchSpec:
         pull=read("--pull", options.pull, _choice(PullPolicy)) or PullPolicy.MISSING,
         force=frozenset(each("--force", options.force, _choice(Force))),
     )
-    _check_together(collect, spec)
+    check_together(collect.wrong, spec, kind_known=_kind_known(collect))
     if collect.problems:
         raise SpecInvalid(collect.problems)
     return spec
+
+
+def _places(collect: _Collector, options: LaunchOptions, around: Surroundings) -> tuple[Mount | Tmpfs, ...]:
+    """What ``--volume`` and ``--mount`` put into the container."""
+    volumes = collect.each("--volume", options.volumes, lambda text: fields.parse_volume(text, around))
+    return (*volumes, *collect.each("--mount", options.mounts, lambda text: parse_mount(text, around)))
+
+
+def _of_type(places: Iterable[Mount | Tmpfs], kind: type[_T]) -> tuple[_T, ...]:
+    return tuple(place for place in places if isinstance(place, kind))
+
+
+def _caller(user: str | None, mounts: Iterable[Mount | Tmpfs], around: Surroundings) -> Caller | None:
+    """The caller where they are to be the container's user: when it is said, and when a folder of theirs is in it."""
+    binds = [mount for mount in mounts if isinstance(mount, Mount) and mount.kind == "bind"]
+    if user != limits.ME and (user is not None or not binds or not around.engine_is_local):
+        return None
+    groups = {around.group_of(mount.source) for mount in binds} & set(around.groups) - {around.gid}
+    return Caller(around.uid, around.gid, around.user, tuple(sorted(group for group in groups if group)))
+
+
+def _work(collect: _Collector, options: LaunchOptions) -> Work:
+    read = collect.read
+    return Work(
+        kind=read("--kind", options.kind, parse_kind),
+        processes=read("--nproc-per-node", options.processes, parse_processes),
+        nodes=read("--nnodes", options.nodes, parse_processes),
+        rendezvous=read("--rdzv-endpoint", options.rendezvous, parse_rendezvous),
+        rendezvous_id=read("--rdzv-id", options.rendezvous_id, parse_word),
+        logdir=read("--logdir", options.logdir, parse_logdir),
+    )
 
 
 def _choice(choices: type[_T]) -> Callable[[str], _T]:
@@ -177,41 +238,6 @@ def _variables(collect: _Collector, options: LaunchOptions, around: Surroundings
     return tuple(found.values())
 
 
-def _check_together(collect: _Collector, spec: LaunchSpec) -> None:
-    """What is right alone and wrong beside another option."""
-    wrong = collect.wrong
-    if spec.entrypoint == ("",) and not spec.command:
-        wrong("--entrypoint", "'' takes the image's command away as well; give a command after --")
-    if spec.shm_bytes is not None and spec.ipc_mode is not None and not own_shm(spec.ipc_mode):
-        wrong("--shm-size", f"has no effect with --ipc {spec.ipc_mode}; leave one of them out")
-    if spec.auto_remove and spec.restart_policy is not None:
-        wrong("--restart", "a container that is removed when it ends (--rm) cannot be restarted")
-    if spec.hostname is not None and spec.network is not None and spec.network.startswith("container:"):
-        wrong("--hostname", f"has no effect with --network {spec.network}")
-    if spec.ports and spec.network is not None and spec.network.partition(":")[0] in ("host", "none", "container"):
-        wrong("--publish", f"has no effect with --network {spec.network}")
-    if (
-        spec.memory_bytes is not None
-        and spec.shm_bytes is not None
-        and (spec.ipc_mode is None or own_shm(spec.ipc_mode))
-        and spec.shm_bytes > spec.memory_bytes
-    ):
-        wrong("--shm-size", "is larger than --memory, which it counts against")
-    without_gpus = spec.gpus is not None and spec.gpus.kind is GpuWishKind.NONE
-    if not without_gpus and any(variable.name == GPU_VARIABLE for variable in spec.variables):
-        wrong("--env", f"{GPU_VARIABLE} would override the choice of GPUs; use --gpus")
-    _check_twice(collect, spec.mounts, spec.ports)
-
-
-def own_shm(ipc_mode: str) -> bool:
-    """Whether a container in this ipc mode has a ``/dev/shm`` of its own."""
-    return ipc_mode in ("private", "shareable")
-
-
-def _check_twice(collect: _Collector, mounts: tuple[Mount, ...], ports: tuple[PortRequest, ...]) -> None:
-    targets = [mount.target for mount in mounts]
-    for target in dict.fromkeys(target for target in targets if targets.count(target) > 1):
-        collect.wrong("--volume", f"{shown(target)} is mounted twice")
-    taken = [(port.host_ip, port.host_port, port.protocol) for port in ports if port.host_port]
-    for place in dict.fromkeys(place for place in taken if taken.count(place) > 1):
-        collect.wrong("--publish", f"{place[0]}:{place[1]}/{place[2]} is given twice")
+def _kind_known(collect: _Collector) -> bool:
+    """Whether the kind was read, so that what stands beside it can be judged."""
+    return all(problem.field != "--kind" for problem in collect.problems)

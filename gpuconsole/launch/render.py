@@ -15,8 +15,8 @@ from gpuconsole.engine.model import GpuPath, Mount
 from gpuconsole.engine.request import CreateRequest, PortRequest
 from gpuconsole.launch.gpupath import RUNTIME_NAME
 from gpuconsole.launch.labels import PREFIX
-from gpuconsole.launch.options import GPU_VARIABLE
 from gpuconsole.launch.spec import LaunchSpec, PullPolicy, VariableSource
+from gpuconsole.launch.together import GPU_VARIABLE
 
 # What a terminal obeys, and marks that show a text other than it is.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
@@ -80,6 +80,10 @@ def _options(request: CreateRequest, spec: LaunchSpec, *, hide_values: bool) -> 
     yield from _pairs(_limits(request))
     for mount in request.mounts:
         yield from ("--mount", _mount(mount))
+    for tmpfs in request.tmpfs:
+        yield from ("--tmpfs", ":".join([tmpfs.target, *([",".join(tmpfs.options)] if tmpfs.options else [])]))
+    for device in request.devices:
+        yield from ("--device", f"{device.host_path}:{device.container_path}:{device.permissions}")
     for port in request.ports:
         yield from ("--publish", _port(port))
     yield from _environment(request, spec, hide_values=hide_values)
@@ -94,6 +98,7 @@ def _switches(request: CreateRequest) -> tuple[tuple[str, bool], ...]:
         ("--interactive", request.open_stdin),
         ("--tty", request.tty),
         ("--init", request.init),
+        ("--read-only", request.read_only),
     )
 
 
@@ -107,6 +112,8 @@ def _limits(request: CreateRequest) -> list[tuple[str, str | None]]:
         ("--network", request.network),
         ("--restart", request.restart_policy),
         ("--user", request.user),
+        *(("--group-add", group) for group in request.group_add),
+        *(("--add-host", f"{name}:{address}") for name, address in request.extra_hosts),
         ("--hostname", request.hostname),
         ("--workdir", request.working_dir),
     ]

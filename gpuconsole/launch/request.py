@@ -11,13 +11,17 @@ from collections.abc import Sequence
 from gpuconsole import __version__
 from gpuconsole.core.users import caller_name
 from gpuconsole.engine.model import EngineInfo, GpuPath, Mount
-from gpuconsole.engine.request import CreateRequest
+from gpuconsole.engine.request import CreateRequest, PortRequest
 from gpuconsole.images.reference import is_image_id, parse
 from gpuconsole.launch import labels
+from gpuconsole.launch.fields import LOOPBACK
 from gpuconsole.launch.gpupath import RUNTIME_NAME, GpuRoute
 from gpuconsole.launch.gpus import GpuChoice
-from gpuconsole.launch.options import GPU_VARIABLE, own_shm
+from gpuconsole.launch.identity import Identity, free_of
 from gpuconsole.launch.spec import LaunchSpec
+from gpuconsole.launch.together import GPU_VARIABLE, own_shm
+from gpuconsole.launch.variables import secret_variables
+from gpuconsole.launch.work import EVERYWHERE, Kind, command_of
 
 DEFAULT_SHM_BYTES = 8 * 2**30
 """Size of ``/dev/shm`` unless asked otherwise. The engine's own 64 MiB kill DataLoader workers and NCCL, while a size
@@ -35,6 +39,10 @@ def build_request(
     info: EngineInfo,
     choice: GpuChoice | None = None,
     route: GpuRoute | None = None,
+    identity: Identity | None = None,
+    files: Sequence[Mount] = (),
+    port: int = 0,
+    word: str | None = None,
 ) -> CreateRequest:
     """What the engine is told to make ``spec`` come true.
 
@@ -44,25 +52,29 @@ def build_request(
         info: The engine it is for.
         choice: The GPUs it gets; None or empty is none.
         route: The way they take; needed with GPUs.
+        identity: Who runs it, when that is the caller.
+        files: Small files of ours that are mounted for that, and for the kind of work.
+        port: The host's port of a kind of work that is used through one; 0 lets the engine choose.
+        word: The launch's own random word; None has one made.
     """
     choice, route = choice or GpuChoice(), route or _NO_ROUTE
-    this_launch = {labels.LAUNCH: secrets.token_hex(8)}
+    this_launch = {labels.LAUNCH: word or secrets.token_hex(8)}
     interactive = _interactive(spec)
     return CreateRequest(
         image=spec.image,
         name=name,
-        command=spec.command or None,
+        command=_command(spec, choice, port) or None,
         entrypoint=spec.entrypoint,
         gpu_path=route.path if choice.units else GpuPath.NONE,
         gpu_uuids=choice.uuids,
         cdi_devices=route.cdi_devices if choice.units else (),
-        environment=_environment(spec, info, route if choice.units else _NO_ROUTE),
-        mounts=spec.mounts,
-        ports=spec.ports,
+        environment=_environment(spec, info, route if choice.units else _NO_ROUTE, identity),
+        mounts=(*spec.mounts, *(Mount("bind", one.path, one.target, True) for one in spec.secrets), *files),
+        ports=(*spec.ports, *_work_ports(spec, port)),
         labels=dict(spec.labels) | _own_labels(spec, choice) | this_launch,
         volume_labels=this_launch,
         working_dir=spec.working_dir,
-        user=spec.user,
+        user=identity.user if identity else spec.user,
         hostname=spec.hostname,
         shm_bytes=_shm_bytes(spec, info),
         ipc_mode=spec.ipc_mode,
@@ -71,6 +83,11 @@ def build_request(
         cpus=spec.cpus,
         ulimits=spec.ulimits,
         restart_policy=spec.restart_policy,
+        tmpfs=(*spec.tmpfs, *(identity.tmpfs if identity else ())),
+        devices=spec.devices,
+        group_add=tuple(dict.fromkeys((*spec.group_add, *(identity.group_add if identity else ())))),
+        extra_hosts=spec.extra_hosts,
+        read_only=spec.read_only,
         auto_remove=spec.auto_remove,
         init=spec.init and not hides_init(spec.mounts),
         tty=interactive,
@@ -102,12 +119,38 @@ def _interactive(spec: LaunchSpec) -> bool:
     """Whether it gets a terminal and open input: without them a shell ends the moment it starts."""
     if spec.interactive is not None:
         return spec.interactive
+    if spec.work.kind is not None:
+        return spec.work.kind is Kind.SHELL
     words = [*(word for word in spec.entrypoint or () if word), *spec.command]
     return not words or (len(words) == 1 and words[0].rpartition("/")[2] in _SHELLS)
 
 
-def _environment(spec: LaunchSpec, info: EngineInfo, route: GpuRoute) -> tuple[tuple[str, str], ...]:
+def _command(spec: LaunchSpec, choice: GpuChoice, port: int) -> tuple[str, ...]:
+    shares_host = spec.network == "host"
+    return command_of(
+        spec.work,
+        spec.command,
+        gpus=len(choice.units),
+        # In the host's network everywhere would be everybody's; in its own, only the published port leads there.
+        address=LOOPBACK if shares_host else EVERYWHERE,
+        port=port if shares_host and port else spec.work.port,
+    )
+
+
+def _work_ports(spec: LaunchSpec, port: int) -> tuple[PortRequest, ...]:
+    """The port that the kind of work is used through, on loopback, unless it was written or is the host's already."""
+    inside = spec.work.port
+    if inside is None or spec.network == "host" or any(one.container_port == inside for one in spec.ports):
+        return ()
+    return (PortRequest(inside, port),)
+
+
+def _environment(
+    spec: LaunchSpec, info: EngineInfo, route: GpuRoute, identity: Identity | None
+) -> tuple[tuple[str, str], ...]:
     variables = tuple((variable.name, variable.value) for variable in spec.variables)
+    ours = (*(identity.environment if identity else ()), *secret_variables(spec))
+    variables += free_of((name for name, _ in variables), ours)
     asks_nvidia = route.path in (GpuPath.HOOK, GpuPath.RUNTIME)
     known = any(name == GPU_VARIABLE for name, _ in variables)
     if info.default_runtime == RUNTIME_NAME and not asks_nvidia and not known:
@@ -151,7 +194,18 @@ def _spec_text(spec: LaunchSpec) -> str:
         "env": [variable.name for variable in spec.variables],
         "env_files": list(spec.env_files),
         "workdir": spec.working_dir,
-        "user": spec.user,
+        "user": "me" if spec.caller else spec.user,
+        "kind": spec.work.kind,
+        "processes": spec.work.processes,
+        "nodes": spec.work.nodes,
+        "rendezvous": spec.work.rendezvous,
+        "logdir": spec.work.logdir,
+        "tmpfs": [":".join([t.target, *([",".join(t.options)] if t.options else [])]) for t in spec.tmpfs],
+        "secrets": [f"{secret.name}={secret.path}" for secret in spec.secrets],
+        "devices": [f"{d.host_path}:{d.container_path}:{d.permissions}" for d in spec.devices],
+        "group_add": list(spec.group_add),
+        "extra_hosts": [f"{name}:{address}" for name, address in spec.extra_hosts],
+        "read_only": spec.read_only or None,
         "hostname": spec.hostname,
         "shm_bytes": spec.shm_bytes,
         "ipc": spec.ipc_mode,

@@ -8,7 +8,8 @@ from enum import StrEnum
 
 from gpuconsole.core.errors import ConsoleError, ExitCode
 from gpuconsole.engine.model import GpuPath, Mount
-from gpuconsole.engine.request import PortRequest, Ulimit
+from gpuconsole.engine.request import DeviceRequest, PortRequest, Tmpfs, Ulimit
+from gpuconsole.launch.work import Work
 
 
 class GpuWishKind(StrEnum):
@@ -60,6 +61,31 @@ class Variable:
     source: VariableSource = VariableSource.WRITTEN
 
 
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """A file with a secret, mounted at ``/run/secrets/NAME``: its content is in no environment and no label."""
+
+    name: str
+    path: str
+    """On the engine's machine."""
+
+    @property
+    def target(self) -> str:
+        """Where it stands in the container."""
+        return f"/run/secrets/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who launches, as the container's user is to be."""
+
+    uid: int
+    gid: int
+    name: str
+    groups: tuple[int, ...] = ()
+    """Further groups of theirs that own a mounted folder."""
+
+
 class PullPolicy(StrEnum):
     """When an image is pulled before its container is made."""
 
@@ -96,7 +122,18 @@ class LaunchSpec:
     labels: tuple[tuple[str, str], ...] = ()
     working_dir: str | None = None
     user: str | None = None
-    """``uid:gid``, ``uid`` or names of the image; None is the image's own user."""
+    """``uid:gid``, ``uid`` or names of the image; None is the image's own user, or the caller."""
+    caller: Caller | None = None
+    """Who the container runs as, with a home and a name there; None leaves it to ``user``."""
+    work: Work = Work()  # noqa: RUF009  # frozen
+    """The kind of work, which makes the command."""
+    tmpfs: tuple[Tmpfs, ...] = ()
+    secrets: tuple[Secret, ...] = ()
+    devices: tuple[DeviceRequest, ...] = ()
+    group_add: tuple[str, ...] = ()
+    extra_hosts: tuple[tuple[str, str], ...] = ()
+    read_only: bool = False
+    """Its own file system cannot be written."""
     hostname: str | None = None
     shm_bytes: int | None = None
     ipc_mode: str | None = None

@@ -8,10 +8,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gpuconsole.launch.fields import BadContent, MissingPath, not_text, shown
-from gpuconsole.launch.spec import Variable, VariableSource
+from gpuconsole.launch.spec import LaunchSpec, Variable, VariableSource
+from gpuconsole.launch.work import TOKEN_NAME, TOKEN_VARIABLE, Kind
 
 _LARGEST_FILE = 4 * 2**20
 """Bytes; what a process can be given in its environment is less."""
+
+_READ_BY_PATH = {
+    "netrc": "NETRC",
+    "HF_TOKEN": "HF_TOKEN_PATH",
+    "GOOGLE_APPLICATION_CREDENTIALS": "GOOGLE_APPLICATION_CREDENTIALS",
+    "AWS_SHARED_CREDENTIALS_FILE": "AWS_SHARED_CREDENTIALS_FILE",
+}
+"""Secret → the variable that tells programs its file: W&B, MLflow and requests read NETRC."""
+
+
+def secret_variables(spec: LaunchSpec) -> tuple[tuple[str, str], ...]:
+    """Where the secret files are, for programs that can be told: ``NAME_FILE``, and the names some of them have."""
+    found: dict[str, str] = {}
+    for secret in spec.secrets:
+        name = _READ_BY_PATH.get(secret.name)
+        if name is None:
+            name = f"{''.join(char if char.isalnum() else '_' for char in secret.name)}_FILE".upper()
+        found[name] = secret.target
+    if spec.work.kind is Kind.JUPYTER and all(secret.name != TOKEN_NAME for secret in spec.secrets):
+        found[TOKEN_VARIABLE] = f"/run/secrets/{TOKEN_NAME}"
+    return tuple(found.items())
 
 
 def parse_variable(text: str, environment: Mapping[str, str]) -> Variable:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from gpuconsole.core.errors import Conflict, ConsoleError, NotFound
@@ -11,6 +11,7 @@ from gpuconsole.engine.model import Container
 from gpuconsole.engine.protocol import Engine, InteractiveProcess
 from gpuconsole.launch.request import name_for
 from gpuconsole.launch.spec import LaunchSpec
+from gpuconsole.services.access import Access, access_of, write_launch_files
 from gpuconsole.services.bringing import ensure_image
 from gpuconsole.services.cancelling import Cancellation, Cancelled
 from gpuconsole.services.following import Ending, exit_code_from_events, first_second, follow, now
@@ -45,6 +46,8 @@ class LaunchStep:
     """What is about to be done; made anew before the container is made, since a pull takes its time."""
     pull: PullState | None = None
     """How far the pull is."""
+    access: Access | None = None
+    """Where a followed container is used through a browser."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,8 @@ class Launched:
     """As the engine described it last; None when it has ended and was removed."""
     ending: Ending | None = None
     """How it ended, when it did so at once or was followed."""
+    access: Access | None = None
+    """Where it is used through a browser; None of a kind of work that is not."""
 
     @property
     def name(self) -> str:
@@ -107,8 +112,8 @@ def launch(
         cancel=cancel,
         on_pull=lambda state: on_step(LaunchStep(Phase.IMAGE, pull=state)),
     )
-    if pulled and chosen_freely(spec):
-        # A pull takes minutes, in which the GPUs that were free may have been taken.
+    if pulled and (chosen_freely(spec) or plan.who is not None):
+        # A pull takes minutes, in which the GPUs that were free may have been taken; and now its users are known.
         plan = plan_launch(session, spec, name=plan.name)
     plan = with_image(plan, image)
     _go_on(cancel, "before anything was made")
@@ -129,6 +134,7 @@ def _bring_up(
     ending: Ending | None = None
     started_at = now()
     try:
+        token = write_launch_files(engine, plan)
         plan = _create(engine, plan, made, on_step)
         _go_on(cancel, "after the container was made")
         if on_output is not None:
@@ -150,7 +156,7 @@ def _bring_up(
             refuse_taken_ports(engine, plan)
         raise
     if process is not None and on_output is not None:
-        on_step(LaunchStep(Phase.FOLLOW))
+        on_step(LaunchStep(Phase.FOLLOW, access=access_of(plan, _described(engine, made.container_id), token)))
         ending = follow(
             engine,
             made.container_id,
@@ -165,7 +171,15 @@ def _bring_up(
         except ConsoleError as error:
             made.undo(error)
             raise
-    return _settled(engine, made.container_id, plan, ending, started_at=started_at)
+    settled = _settled(engine, made.container_id, plan, ending, started_at=started_at)
+    return replace(settled, access=access_of(plan, settled.container, token))
+
+
+def _described(engine: Engine, container_id: str) -> Container | None:
+    try:
+        return engine.container(container_id)
+    except ConsoleError:  # it has ended already, and was removed on its end
+        return None
 
 
 def _create(engine: Engine, plan: LaunchPlan, made: Made, on_step: OnStep) -> LaunchPlan:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,10 +18,14 @@ from gpuconsole.launch.render import DockerRun, render
 from gpuconsole.launch.request import build_request, hides_init, name_for
 from gpuconsole.launch.spec import FieldProblem, Force, GpuWish, GpuWishKind, LaunchSpec, SpecInvalid
 from gpuconsole.launch.units import units_of
+from gpuconsole.launch.work import TOKEN_NAME, Kind
+from gpuconsole.services.identities import Named, named
+from gpuconsole.services.notebooks import needs_token, token_mount
 from gpuconsole.services.session import Session
 from gpuconsole.services.startingimage import UNKNOWN, StartingImage, starting_image
 from gpuconsole.services.suitability import unsuitable
 from gpuconsole.services.tagadvice import latest_note
+from gpuconsole.services.workports import work_port
 
 _NOT_LOCAL = "The engine at {endpoint} is not on this machine, and GPUs are chosen from this machine's"
 
@@ -39,6 +44,10 @@ class LaunchPlan:
     """Sentences about what may not be meant."""
     image: StartingImage = UNKNOWN
     """Which image, and by which digest."""
+    who: Named | None = None
+    """Who runs it, when that is the caller."""
+    port: int = 0
+    """The host's port of a kind of work that is used through one; 0 until the engine chooses it."""
 
     @property
     def name(self) -> str:
@@ -72,21 +81,46 @@ def plan_launch(session: Session, spec: LaunchSpec, *, name: str | None = None) 
     """
     info = session.engine.info()
     _refuse_beyond_machine(spec, info)
+    _refuse_token_elsewhere(spec, info)
     choice, route, notes = _gpus(session, spec, info)
     image = starting_image(session.engine, spec.image)
-    request = image.in_request(build_request(spec, name=name or name_for(spec), info=info, choice=choice, route=route))
+    who = named(spec, info, image.image)
+    port = work_port(session.engine, spec, info)
+    word = secrets.token_hex(8)
+    built = build_request(
+        spec,
+        name=name or name_for(spec),
+        info=info,
+        choice=choice,
+        route=route,
+        identity=who.identity if who else None,
+        files=(*(who.mounts if who else ()), *((token_mount(word),) if needs_token(spec) else ())),
+        port=port,
+        word=word,
+    )
+    request = image.in_request(built)
     gpus = tuple({unit.gpu.index: unit.gpu for unit in choice.units}.values())
     unfit = unsuitable(session, image.fetch if image.image else spec.image, gpus=gpus, path=route.path, info=info)
     latest = None if image.lock else latest_note(session, spec.image)
     about_image = (*image.notes, *([latest] if latest else []), *unfit)
-    said = (*about_image, *notes, *choice.notes, *_notes(spec, info))
-    return LaunchPlan(spec, request, info, choice, route, said, image)
+    about_user = who.identity.notes if who else ()
+    said = (*about_image, *notes, *choice.notes, *about_user, *_notes(spec, info))
+    return LaunchPlan(spec, request, info, choice, route, said, image, who, port)
 
 
 def _refuse_beyond_machine(spec: LaunchSpec, info: EngineInfo) -> None:
     if spec.cpus is not None and info.cpus is not None and spec.cpus > info.cpus:
         told = f"{spec.cpus:g} is more than the {info.cpus} CPUs of the engine's machine; give {info.cpus} at most"
         raise SpecInvalid([FieldProblem("--cpus", told)])
+
+
+def _refuse_token_elsewhere(spec: LaunchSpec, info: EngineInfo) -> None:
+    if needs_token(spec) and not info.local:
+        told = (
+            "Jupyter's token is handed over in a file, and the engine is not on this machine; write one into a file "
+            f"there, and give it by --secret {TOKEN_NAME}=FILE"
+        )
+        raise SpecInvalid([FieldProblem("--kind", told)])
 
 
 def chosen_freely(spec: LaunchSpec) -> bool:
@@ -96,7 +130,9 @@ def chosen_freely(spec: LaunchSpec) -> bool:
 
 def _gpus(session: Session, spec: LaunchSpec, info: EngineInfo) -> tuple[GpuChoice, GpuRoute, tuple[str, ...]]:
     nothing = (GpuChoice(), GpuRoute(GpuPath.NONE, ""))
-    wish = spec.gpus or GpuWish(GpuWishKind.AUTO)
+    # Curves are drawn without a GPU; one held for that would be held for days.
+    nobody = spec.work.kind is Kind.TENSORBOARD
+    wish = spec.gpus or GpuWish(GpuWishKind.NONE if nobody else GpuWishKind.AUTO)
     if wish.kind is GpuWishKind.NONE:
         return *nothing, ()
     if not info.local and Force.ENGINE_NOT_LOCAL not in spec.force:
@@ -143,6 +179,10 @@ def _notes(spec: LaunchSpec, info: EngineInfo) -> tuple[str, ...]:
         for name in named
         if Path(name).is_dir()
     )
+    if spec.work.kind is Kind.TENSORBOARD:
+        notes.append("TensorBoard knows no password: every user of this machine can open it.")
+    if spec.work.nodes and spec.work.nodes > 1 and spec.network != "host":
+        notes.append("Machines that work together reach each other's ports: launch with --network host on each.")
     public = [port for port in spec.ports if port.host_ip in ("0.0.0.0", "::")]  # noqa: S104  # what the user wrote
     notes.extend(f"Port {port.host_port or port.container_port} is open to the network, as written." for port in public)
     return tuple(notes)

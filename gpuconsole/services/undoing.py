@@ -5,6 +5,7 @@ from __future__ import annotations
 from gpuconsole.core.errors import ConsoleError, NotFound, tell_also
 from gpuconsole.engine.protocol import Engine
 from gpuconsole.launch.labels import LAUNCH
+from gpuconsole.services.notebooks import drop_token, needs_token
 from gpuconsole.services.planning import LaunchPlan
 
 
@@ -22,6 +23,7 @@ class Made:
     def __init__(self, engine: Engine, plan: LaunchPlan) -> None:
         self._engine = engine
         self._word = plan.request.volume_labels.get(LAUNCH)
+        self._has_token = needs_token(plan.spec)
         self._may_make_volumes = any(mount.kind == "volume" for mount in plan.request.mounts)
         self.container_id = ""
         """Set when the container was made, as is the next."""
@@ -33,6 +35,8 @@ class Made:
         Args:
             error: Why. What could not be removed is added to what it says; the caller raises it again.
         """
+        if self._has_token and self._word is not None:
+            drop_token(self._word)
         left = [said for said in (self._left_container(), self._left_volumes()) if said]
         if not left:
             return

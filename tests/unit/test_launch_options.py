@@ -14,7 +14,7 @@ from gpuconsole.engine.model import GpuPath, Mount
 from gpuconsole.engine.request import PortRequest, Ulimit
 from gpuconsole.launch.fields import Surroundings
 from gpuconsole.launch.options import LaunchOptions, read_options
-from gpuconsole.launch.spec import FieldProblem, Force, LaunchSpec, PullPolicy, SpecInvalid, VariableSource
+from gpuconsole.launch.spec import Caller, FieldProblem, Force, LaunchSpec, PullPolicy, SpecInvalid, VariableSource
 
 IMAGE = "pytorch/pytorch:2.9.0-cuda12.8-cudnn9-runtime"
 
@@ -242,7 +242,7 @@ def test_the_rest(around: Surroundings) -> None:
         gpu_path=GpuPath.HOOK,
         labels=(("team", "vision"), ("flag", "")),
         working_dir="/workspace",
-        user="1234:100",
+        caller=Caller(1234, 100, "user"),
         hostname="node-1",
         shm_bytes=16 * 2**30,
         ipc_mode="private",
@@ -398,6 +398,7 @@ def test_what_is_no_policy_and_the_images_user_are_left_to_the_engine(around: Su
     spec = spec_of(around, restart="no", user="image", auto_remove=True)
     assert spec.restart_policy is None
     assert spec.user is None
+    assert spec.caller is None
 
 
 TEXTS = st.one_of(st.none(), st.text(max_size=20))

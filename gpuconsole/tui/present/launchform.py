@@ -41,7 +41,7 @@ ROWS: tuple[Group, ...] = (
     (Field("environment", "Env", "NAME=VALUE, or NAME from this shell; several apart", ("--env",)),),
     (
         Field("shm", "Shm size", "8g", ("--shm-size",), width=8),
-        Field("user", "User", "image", ("--user",), width=13, choices=("image", "me")),
+        Field("user", "User", "me or image", ("--user",), width=13, choices=("me", "image")),
         Field("workdir", "Workdir", "the image's own", ("--workdir",)),
     ),
     (
@@ -132,7 +132,7 @@ def options_of(
         env_files=split("env_files", "--env-file"),
         labels=split("labels", "--label"),
         working_dir=one("workdir"),
-        user=one("user") or "image",
+        user=one("user"),
         hostname=one("hostname"),
         shm_size=one("shm"),
         ipc=one("ipc"),
