@@ -44,6 +44,13 @@ class BenchContext:
         return self.device != "cpu"
 
     @property
+    def pace(self) -> str:
+        """``quick`` or ``full`` on a GPU, else ``cpu``, which has no clocks that heat brings down in seconds."""
+        if not self.cuda:
+            return "cpu"
+        return "full" if self.full else "quick"
+
+    @property
     def left_s(self) -> float:
         """Seconds of the budget that are left; below 0 when it has been overrun."""
         return self._ends_at - time.monotonic()

@@ -19,6 +19,7 @@ _UNKNOWN_LLC = 32 << 20
 _GIB = 1 << 30
 _MIB = 1 << 20
 _SEED = 20240229
+_BLOCK = 1 << 20
 
 
 def free_bytes(torch: Any, device: str) -> int:
@@ -99,12 +100,13 @@ def host_cache_bytes(root: str = "/sys/devices/system/cpu/cpu0/cache") -> int:
 def buffer_bytes(cache: int, *, on_gpu: bool, allowed: int, buffers: int) -> int:
     """Bytes of each of ``buffers`` buffers, so that what is measured is memory and not the cache.
 
-    On a GPU 1 GiB or 16 times its L2, the larger, each; on a CPU four times its cache, of 64 to 512 MiB.
+    On a GPU 1 GiB or 16 times its L2, the larger, each; on a CPU as much as its cache, within 64 to 256 MiB, so that
+    two of them are beyond it.
 
     Raises:
         Skip: So much may not be taken.
     """
-    wanted = max(_GIB, 16 * cache) if on_gpu else min(512 * _MIB, max(64 * _MIB, 4 * cache))
+    wanted = max(_GIB, 16 * cache) if on_gpu else min(256 * _MIB, max(64 * _MIB, cache // _MIB * _MIB))
     if wanted * buffers > allowed:
         raise Skip("memory: it takes {}, and {} may be taken".format(size(wanted * buffers), size(allowed)))
     return wanted
@@ -128,3 +130,15 @@ def random_matrix(torch: Any, shape: tuple[int, ...], dtype: Any, *, device: str
     """Normally distributed numbers, made in float32 where the type has no generator of its own."""
     values = torch.randn(shape, device=device, generator=generator, dtype=torch.float32)
     return values if dtype == torch.float32 else values.to(dtype)
+
+
+def fill_randomly(torch: Any, buffer: Any) -> None:
+    """Fill a flat buffer with normally distributed numbers; on a CPU the same block of them over and over."""
+    generator = seeded(torch, str(buffer.device))
+    if buffer.is_cuda or buffer.numel() <= _BLOCK:
+        buffer.normal_(generator=generator)
+        return
+    block = torch.randn(_BLOCK, generator=generator, dtype=buffer.dtype)
+    for first in range(0, buffer.numel(), _BLOCK):
+        part = buffer[first : first + _BLOCK]
+        part.copy_(block[: part.numel()])
