@@ -18,6 +18,7 @@ COMMANDS = {
     "images": ("gpuconsole.cli.images:images", "Local images with the PyTorch and CUDA inside."),
     "catalog": ("gpuconsole.cli.catalog:catalog", "Official images, and which of them run here."),
     "pull": ("gpuconsole.cli.pull:pull", "Bring images here, with progress; --pin holds them to their digest."),
+    "build": ("gpuconsole.cli.build:build", "Build an image with PyTorch, from a Dockerfile of ours."),
     "pin": ("gpuconsole.cli.pin:pin", "Hold images to their digests in this folder; see whether they moved."),
     "image": ("gpuconsole.cli.image:image", "Remove images, or prune those that nothing needs."),
     "launch": ("gpuconsole.cli.launch:launch", "Start a PyTorch container with the chosen GPUs and volumes."),

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import threading
 import time
 from collections.abc import Sequence
 from typing import Protocol
 
+from gpuconsole.cli.canvas import Canvas
 from gpuconsole.cli.glyphs import Glyphs, glyphs_of_stdout
 from gpuconsole.cli.output import json_data, talk
-from gpuconsole.cli.tables import fitting
 from gpuconsole.core.document import body_of
 from gpuconsole.core.text import duration, plain_line, size
 from gpuconsole.engine.model import PullProgress
@@ -145,9 +144,9 @@ class Picture:
 
     def __init__(self, glyphs: Glyphs) -> None:
         self._glyphs = glyphs
+        self._canvas = Canvas(glyphs.text)
         self._lock = threading.Lock()
         self._states: dict[str, PullState] = {}
-        self._drawn = 0
         self._drawn_at = 0.0
 
     def begin(self, references: Sequence[str]) -> None:
@@ -173,7 +172,7 @@ class Picture:
     def say(self, text: str) -> None:
         """A line that stays, above the picture."""
         with self._lock:
-            self._put([])
+            self._canvas.put([])
             talk(text)
             self._draw()
 
@@ -184,20 +183,9 @@ class Picture:
             self._draw()
 
     def _draw(self) -> None:
-        width, height = shutil.get_terminal_size()
-        lines = picture(list(self._states.values()), self._glyphs, height - 1)
-        self._put([line[: fitting(line, width - 1)] for line in lines])
-
-    def _put(self, lines: Sequence[str]) -> None:
-        """These lines in the place of the last ones."""
-        above = f"\x1b[{self._drawn}A" if self._drawn else ""
-        text = "".join(f"{self._glyphs.text(line)}\x1b[K\n" for line in lines)
-        try:
-            sys.stderr.write(f"{above}\r{text}\x1b[J")
-            sys.stderr.flush()
-        except OSError:  # the terminal is gone; the pull ends by its own signal
-            return
-        self._drawn, self._drawn_at = len(lines), time.monotonic()
+        _, rows = self._canvas.room
+        self._canvas.put(picture(list(self._states.values()), self._glyphs, rows))
+        self._drawn_at = time.monotonic()
 
 
 def picture(states: Sequence[PullState], glyphs: Glyphs, rows: int) -> list[str]:

@@ -12,6 +12,7 @@ from gpuconsole.core.errors import Conflict, ConsoleError, EngineRefused, NotFou
 from gpuconsole.core.text import plain_line, size
 from gpuconsole.images.dockerfile import Recipe, dockerfile
 from gpuconsole.images.reference import parse
+from gpuconsole.images.verdict import HostTraits
 from gpuconsole.launch.spec import PullPolicy
 from gpuconsole.services.buildfailures import PackagesUnreached, explained
 from gpuconsole.services.buildmeter import BuildMeter, BuildState
@@ -58,6 +59,8 @@ def chosen_for(session: Session, order: BuildOrder) -> Chosen:
         UsageError: PyTorch was never published in that combination; the hint names those there are.
         EngineUnavailable: Nothing answers there.
     """
+    if order.torch is not None or order.cuda is not None:
+        choose(order, HostTraits())  # what there never was is refused whether an engine answers or not
     host = engine_machine(session).traits
     return choose(order, host, architecture=host.architecture or "amd64")
 
