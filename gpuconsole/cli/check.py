@@ -8,7 +8,8 @@ import click
 
 from gpuconsole.cli.context import Settings, pass_settings
 from gpuconsole.cli.names import complete_container
-from gpuconsole.cli.others import ask_for_others, others_option, yes_option
+from gpuconsole.cli.others import others_option, yes_option
+from gpuconsole.cli.probed import container_to_enter, image_spec
 from gpuconsole.cli.seconds import Seconds
 from gpuconsole.core.errors import ExitCode
 
@@ -74,8 +75,10 @@ def check(
     from gpuconsole.probes.runner import DEADLINE_S
 
     session, told = settings.session(), CheckTalk()
-    spec = None if image is None else _spec(session, image, gpus)
-    container = None if name is None else _container(settings, name, yes=yes, others=others)
+    spec = None if image is None else image_spec(session, image, gpus)
+    container = None
+    if name is not None:
+        container = container_to_enter(settings, name, "a check", verb="check", yes=yes, others=others)
 
     def work(cancel: Cancellation) -> CheckReport:
         return _check(session, told, container=container, spec=spec, cancel=cancel, deadline_s=timeout or DEADLINE_S)
@@ -92,25 +95,6 @@ def check(
     if report.end is RunEnd.TIMEOUT:
         return ExitCode.TIMEOUT
     return ExitCode.FAILED if report.failed else ExitCode.OK
-
-
-def _container(settings: Settings, name: str, *, yes: bool, others: bool) -> Container:
-    """The container to check, which runs, and which its owner or whoever typed its name wants checked."""
-    from gpuconsole.services.naming import find, need_running
-
-    container = find(settings.session().engine, name)
-    need_running(container, "a check")
-    ask_for_others(settings, container, "check", yes=yes, others=others)
-    return container
-
-
-def _spec(session: Session, image: str, gpus: str | None) -> LaunchSpec:
-    from gpuconsole.launch.fields import Surroundings
-    from gpuconsole.launch.options import LaunchOptions, read_options
-
-    return read_options(
-        LaunchOptions(image=image, gpus=gpus), Surroundings.current(engine_is_local=session.endpoint.local)
-    )
 
 
 def _check(
