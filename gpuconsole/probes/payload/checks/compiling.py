@@ -24,6 +24,9 @@ _NO_COMPILER = "Install gcc and g++ in the image: apt-get install -y build-essen
 _NO_HEADER = "Install the headers of this Python in the image: apt-get install -y python3-dev."
 _NO_CACHE = "Set TORCHINDUCTOR_CACHE_DIR to a folder that can be written and whose programs may be run."
 
+_FOR_CPU = {"TORCHINDUCTOR_VEC_ISA_OK": "0", "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0"}
+"""One call of the compiler instead of a dozen, which try out vector instructions and prepare headers for later."""
+
 _WORDS = (
     (("getpwuid", "uid not found"), "its user has no name, which the cache's folder is named after",
      "Set USER, or TORCHINDUCTOR_CACHE_DIR, in the container."),
@@ -50,6 +53,8 @@ def begin(context: Context) -> None:
         if "TORCHINDUCTOR_COMPILE_THREADS" not in os.environ:
             environment["TORCHINDUCTOR_COMPILE_THREADS"] = "1"  # else it starts a pool of processes, which can stay
         told = {"device": "cuda:0" if context.cuda else "cpu"}
+        if not context.cuda:
+            environment.update(_FOR_CPU)
         context.apart[_PART] = apart.start(_PART, told, archive=str(context.config["archive"]), environment=environment)
 
 
