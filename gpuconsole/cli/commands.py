@@ -23,6 +23,7 @@ COMMANDS = {
     "image": ("gpuconsole.cli.image:image", "Remove images, or prune those that nothing needs."),
     "launch": ("gpuconsole.cli.launch:launch", "Start a PyTorch container with the chosen GPUs and volumes."),
     "check": ("gpuconsole.cli.check:check", "Prove that torch works inside a container."),
+    "bench": ("gpuconsole.cli.bench:bench", "Measure how fast it is, and grade that."),
     "inspect": ("gpuconsole.cli.containers:inspect", "All about one container; secrets masked."),
     "logs": ("gpuconsole.cli.containers:logs", "Output of a container."),
     "shell": ("gpuconsole.cli.interactive:shell", "A shell inside a container."),

@@ -1,0 +1,178 @@
+"""Benchmark results as text: a table with bars, the rule behind each grade, and claims beside this machine's ratios."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gpuconsole.cli.glyphs import Glyphs
+from gpuconsole.cli.output import paint
+from gpuconsole.cli.tables import Column, table, wrapped
+from gpuconsole.core.text import duration
+from gpuconsole.probes.benchrecords import BenchLevel, BenchRecord, BenchRun, Spread
+from gpuconsole.probes.benchwords import percent, scored, words_of
+
+GLYPHS = {
+    BenchLevel.OK: ("✓", "+"),
+    BenchLevel.LOW: ("▾", "v"),
+    BenchLevel.BAD: ("✗", "x"),
+    BenchLevel.NOISY: ("~", "~"),
+    BenchLevel.NO_REFERENCE: ("·", "."),
+    BenchLevel.SKIPPED: ("–", "-"),
+    BenchLevel.TIMEOUT: ("!", "!"),
+    BenchLevel.ERROR: ("✗", "x"),
+    BenchLevel.WRONG: ("✗", "x"),
+}
+COLOURS = {
+    BenchLevel.OK: "green",
+    BenchLevel.LOW: "yellow",
+    BenchLevel.BAD: "red",
+    BenchLevel.NOISY: "yellow",
+    BenchLevel.TIMEOUT: "yellow",
+    BenchLevel.ERROR: "red",
+    BenchLevel.WRONG: "red",
+}
+_BAR = 8
+_ROOMY = 100
+"""Columns from which the share at the clock held has one of its own."""
+_FAILED = (BenchLevel.ERROR, BenchLevel.WRONG, BenchLevel.TIMEOUT)
+
+
+def report_lines(run: BenchRun, glyphs: Glyphs, *, width: int) -> Iterator[str]:
+    """A whole run, in lines of ``width`` cells."""
+    yield from _folded(_heading(run), glyphs, width)
+    shown = [record for record in run.benchmarks if record.measured or record.headline or not _said_before(record, run)]
+    if shown:
+        yield ""
+        yield from _table(shown, glyphs, width)
+    yield from _part("Why", _reasons(shown, glyphs, width))
+    yield from _part("Meanwhile", _meanwhile(run, glyphs, width))
+    yield from _part("What people read, and what it is here", _claims(run, glyphs, width))
+
+
+def _part(title: str, lines: Iterator[str]) -> Iterator[str]:
+    first = next(lines, None)
+    if first is not None:
+        yield from ("", title, first)
+        yield from lines
+
+
+def _folded(text: str, glyphs: Glyphs, width: int, first: str = "", rest: str = "  ") -> Iterator[str]:
+    for line in wrapped(text, width, first=first, rest=rest, whole_words=True):
+        yield glyphs.text(line)
+
+
+def _heading(run: BenchRun) -> str:
+    environment, names = run.environment, [gpu.name or "GPU" for gpu in run.machine.gpus]
+    gpus = ", ".join(
+        f"{names.count(name)} × {name}" if names.count(name) > 1 else name for name in dict.fromkeys(names)
+    )
+    parts = [
+        run.subject or environment.where,
+        gpus or run.machine.cpu or "CPU",
+        f"torch {environment.torch}" if environment.torch else "no torch",
+        f"CUDA {environment.torch_cuda}" if environment.torch_cuda else "",
+        f"driver {run.machine.driver}" if run.machine.driver else "",
+        f"{run.mode}, {duration(run.seconds)}",
+        f"run {run.run}",
+    ]
+    return " · ".join(part for part in parts if part)
+
+
+def _said_before(record: BenchRecord, run: BenchRun) -> bool:
+    """A benchmark that failed or was skipped says the same reason once."""
+    told = (record.id, record.status, record.why)
+    return next(each for each in run.benchmarks if (each.id, each.status, each.why) == told) is not record
+
+
+def _table(records: Sequence[BenchRecord], glyphs: Glyphs, width: int) -> Iterator[str]:
+    roomy = width >= _ROOMY
+    columns = [
+        Column(" "),
+        Column("BENCHMARK", flexible=True),
+        Column("SCORE", align="right"),
+        Column("DATASHEET"),
+        *([Column("AT CLOCK", align="right")] if roomy else []),
+        Column("GRADE", flexible=True),
+    ]
+    rows = [[glyphs.text(cell) for cell in _cells(record, glyphs, roomy=roomy)] for record in records]
+    lines = table(columns, rows, width=width).splitlines()
+    if len(lines) != len(rows) + 1:  # below each other, where there is no room side by side
+        yield from lines
+        return
+    yield lines[0]
+    for record, line in zip(records, lines[1:], strict=True):
+        yield paint(line, COLOURS.get(record.verdict.level, ""))
+
+
+def _cells(record: BenchRecord, glyphs: Glyphs, *, roomy: bool) -> list[str]:
+    level = record.verdict.level
+    name = f"{record.code} {record.id.removeprefix('bench.')}" if record.headline else "   "
+    what = f"{name} {words_of(record)}".rstrip() if record.headline else f"    {words_of(record)}"
+    if not words_of(record) and not record.headline:
+        what = f"{record.code} {record.id.removeprefix('bench.')}"
+    cpu = "" if record.device != "cpu" or not record.measured else " (CPU)"
+    share = record.share.datasheet
+    bar = f"{glyphs.bar(share, _BAR)} {percent(share):>5}" if share is not None else ""
+    cells = [GLYPHS[level][0 if glyphs.unicode else 1], what + cpu, scored(record), bar]
+    return [*cells, *([percent(record.share.at_clock)] if roomy else []), grade(record)]
+
+
+def grade(record: BenchRecord) -> str:
+    """The grade and the rule it is from, short: ``low: history 93 %``."""
+    verdict = record.verdict
+    if verdict.rule is None:
+        return verdict.level.value
+    share = next((each.share for each in verdict.judgements if each.rule is verdict.rule), None)
+    return f"{verdict.level.value}: {verdict.rule.value} {percent(share)}".rstrip()
+
+
+def _reasons(records: Sequence[BenchRecord], glyphs: Glyphs, width: int) -> Iterator[str]:
+    """The rule behind the grade of each benchmark's own score, and behind all that is not as it should be."""
+    for record in records:
+        level, words = record.verdict.level, record.verdict.words
+        telling = level not in (BenchLevel.OK, BenchLevel.NO_REFERENCE, BenchLevel.SKIPPED)
+        if not words or not (telling or (record.headline and level is not BenchLevel.NO_REFERENCE)):
+            continue
+        name = f"{record.id.removeprefix('bench.')} {words_of(record)}".strip()
+        yield from _folded(f"{name}: {words}", glyphs, width, "  ", "    ")
+        if record.fix and level in _FAILED:
+            yield from _folded(record.fix, glyphs, width, "    → ", "      ")
+
+
+def _meanwhile(run: BenchRun, glyphs: Glyphs, width: int) -> Iterator[str]:
+    """Clocks, power, heat and what held the clocks down, of each GPU over all benchmarks."""
+    uses = [use for record in run.benchmarks for use in record.dev]
+    for position in sorted({use.gpu for use in uses}):
+        mine = [use for use in uses if use.gpu == position]
+        parts = [
+            _span("clock", [use.sm_mhz for use in mine], "MHz"),
+            _span("power", [use.power_w for use in mine], "W"),
+            _span("temperature", [use.temperature_c for use in mine], "°C"),
+        ]
+        reasons = dict.fromkeys(reason for use in mine for reason in use.reasons)
+        known = [part for part in parts if part]
+        if known:
+            held = f"held down by {', '.join(reasons)}" if reasons else "nothing held its clocks down"
+            text = f"GPU {position}: {', '.join([*known, held])}"
+        else:
+            text = f"GPU {position}: not seen: {next((use.unknown for use in mine if use.unknown), 'no samples')}"
+        yield from _folded(text, glyphs, width, "  ", "    ")
+
+
+def _span(name: str, spreads: Sequence[Spread | None], unit: str) -> str:
+    known = [spread for spread in spreads if spread is not None]
+    if not known:
+        return ""
+    low, high = min(each.low for each in known), max(each.high for each in known)
+    return f"{name} {low:.0f} {unit}" if low == high else f"{name} {low:.0f}–{high:.0f} {unit}"
+
+
+def _claims(run: BenchRun, glyphs: Glyphs, width: int) -> Iterator[str]:
+    if not run.claims:
+        return
+    columns = (Column("  CLAIM"), Column("READ"), Column("HERE", align="right"), Column("", flexible=True))
+    rows = []
+    for claim in run.claims:
+        told = claim.why if claim.answer in ("not-measured", "as-claimed") else f"{claim.answer}; {claim.why}"
+        rows.append([glyphs.text(cell) for cell in (f"  {claim.title}", claim.claimed, claim.shown, told)])
+    yield from table(columns, rows, width=width).splitlines()
