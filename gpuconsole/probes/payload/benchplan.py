@@ -86,7 +86,7 @@ BENCHMARKS = (
     Benchmark(
         "bench.p2p", code="B10", title="copies between GPUs", where="p2p:run", quick_s=3, full_s=30, needs="cuda gpus"
     ),
-    Benchmark("bench.soak", code="B13", title="a long product", where="soak:run", quick_s=0, full_s=90, needs="cuda"),
+    Benchmark("bench.soak", code="B13", title="a long product", where="soak:run", quick_s=0, full_s=90),
     Benchmark("bench.compile", code="B08", title="torch.compile", where="compile:run", quick_s=0, full_s=90, own=True),
     Benchmark(
         "bench.allreduce", code="B11", title="collectives", where="allreduce:run", quick_s=10, full_s=60,

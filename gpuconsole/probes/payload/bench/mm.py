@@ -220,7 +220,7 @@ def together(context: BenchContext, kind: str, shape: tuple[int, int, int]) -> I
     """The headline's product on all GPUs at the same time: how alike the siblings are."""
     torch = context.torch
     context.report("{} on {} GPUs at the same time".format(kind, context.gpus))
-    lanes, began = [], time.time()
+    lanes = []
     seconds = max(1.0, min(_TOGETHER_S if not context.full else 6.0, context.left_s))
     for position in range(context.gpus):
         params = dict(params_of(context, kind, shape), flush=False, together=context.gpus)

@@ -19,6 +19,7 @@ _FEWEST_N = 5
 _STEADY = 0.02
 _WINDOW_S = 0.5
 _BATCH_S = 0.25
+_CHUNK_S = 0.03
 _MOST_N = 20000
 
 
@@ -231,10 +232,14 @@ class CudaClock(Clock):
     def pace_ms(self, fn: Callable[[], object], seconds: float) -> float:
         """In chunks, each awaited while the next is queued already."""
         with self._torch.cuda.device(self._device):
-            first, done, chunk = self._event(), 0, 1
             begun = time.perf_counter()
+            fn()
+            self.wait()
+            # Never less than the GPU takes, so that no chunk is far longer than meant.
+            chunk = max(1, min(500, int(_CHUNK_S / max(1e-6, time.perf_counter() - begun))))
+            first = self._event()
             first.record()
-            last = first
+            last, done = first, 0
             while True:
                 for _ in range(chunk):
                     fn()
@@ -243,9 +248,6 @@ class CudaClock(Clock):
                 end.record()
                 last.synchronize()  # one chunk behind
                 last = end
-                spent = time.perf_counter() - begun
-                if spent >= seconds:
+                if time.perf_counter() - begun >= seconds:
                     end.synchronize()
                     return float(first.elapsed_time(end)) / done
-                each_s = spent / done
-                chunk = max(1, min(500, int(0.05 / max(each_s, 1e-7)), int((seconds - spent) / max(each_s, 1e-7)) + 1))
