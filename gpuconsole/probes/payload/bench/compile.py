@@ -14,8 +14,9 @@ from typing import Any, Callable, Iterator
 from gpuconsole.probes.payload.bench import data, model
 from gpuconsole.probes.payload.bench.context import BenchContext
 from gpuconsole.probes.payload.bench.measurement import OK, TIMEOUT, Measurement
-from gpuconsole.probes.payload.bench.ranks import RanksFailed, RanksLate, World, run_ranks
+from gpuconsole.probes.payload.bench.ranks import RanksFailed, RanksLate, run_ranks
 from gpuconsole.probes.payload.bench.timing import Timing, rounded, timed
+from gpuconsole.probes.payload.bench.world import World
 from gpuconsole.probes.payload.outcome import first_line
 
 HEADLINE = {"case": "block", "mode": "default"}

@@ -13,10 +13,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from datetime import timedelta
 from importlib import import_module
 from typing import Any, Iterator
 
+from gpuconsole.probes.payload.bench.world import World
 from gpuconsole.probes.payload.child import died_of
 from gpuconsole.probes.payload.environment import cpus
 from gpuconsole.probes.payload.outcome import first_line
@@ -37,54 +37,6 @@ class RanksFailed(RuntimeError):
 
 class RanksLate(RuntimeError):
     """They did not end in time and were ended; the text says what they were at."""
-
-
-class World:
-    """What one of the processes knows of itself and the others.
-
-    Args:
-        torch: The module.
-        told: What it was sent: ``rank``, ``count``, ``device`` (``cuda`` or ``cpu``), ``timeout_s``.
-        out: Where its records go.
-    """
-
-    def __init__(self, torch: Any, told: dict[str, Any], out: Emitter) -> None:
-        self.torch = torch
-        self.rank: int = told["rank"]
-        self.count: int = told["count"]
-        self.on_gpu: bool = told["device"] == "cuda"
-        self.device = "cuda:{}".format(self.rank) if self.on_gpu else "cpu"
-        self.store: Any = None
-        """Shared by all; for what must not wait inside a collective, where a GPU would be busy waiting."""
-        self._out = out
-
-    def emit(self, kind: str, **fields: object) -> None:
-        """Tell the worker."""
-        self._out.emit(kind, **fields)
-
-    def join(self, store: str, timeout_s: float) -> None:
-        """Become a member of the group of all."""
-        distributed = self.torch.distributed
-        shared = distributed.FileStore(store, self.count)
-        self.store = distributed.PrefixStore("ours", shared)
-        self.store.set_timeout(timedelta(seconds=timeout_s))
-        distributed.init_process_group(
-            "nccl" if self.on_gpu else "gloo",
-            store=distributed.PrefixStore("group", shared),
-            rank=self.rank,
-            world_size=self.count,
-            timeout=timedelta(seconds=timeout_s),
-        )
-
-    def leave(self) -> None:
-        """Leave the group again."""
-        if self.store is not None:
-            self.torch.distributed.destroy_process_group()
-
-    def synchronize(self) -> None:
-        """Wait until this process's GPU has done what it was given."""
-        if self.on_gpu:
-            self.torch.cuda.synchronize()
 
 
 def run_ranks(
