@@ -13,7 +13,7 @@ from gpuconsole.core.document import text_of
 from gpuconsole.probes.benchcompare import Change, Comparison, Row
 from gpuconsole.probes.benchkeys import Likeness
 from gpuconsole.probes.benchrecords import BenchLevel, BenchRun, Origin
-from gpuconsole.probes.benchwords import figure
+from gpuconsole.probes.benchwords import figure, unit_of
 from gpuconsole.services.benchhistory import Past
 
 _CHANGES = {Change.SAME: "=", Change.FASTER: "▴", Change.SLOWER: "▾", Change.UNKNOWN: " "}
@@ -49,7 +49,7 @@ def print_history(found: Sequence[Past]) -> None:
         share = past.score / most if past.score is not None and most > 0 else None
         cells = (
             when(past.taken_at), past.run, f"{past.code} {past.id.removeprefix('bench.')} {past.what}".rstrip(),
-            _names(past.gpus), f"{figure(past.score)} {_unit(past.unit)}".rstrip(), glyphs.bar(share, _BAR),
+            _names(past.gpus), f"{figure(past.score)} {unit_of(past.unit)}".rstrip(), glyphs.bar(share, _BAR),
             "" if past.change is None else f"{past.change * 100:+.1f} %", ", ".join(_notes(past)),
         )  # fmt: skip
         rows.append([glyphs.text(cell) for cell in cells])
@@ -59,10 +59,6 @@ def print_history(found: Sequence[Past]) -> None:
 
 def _kind(past: Past) -> tuple[object, ...]:
     return past.id, past.what, past.unit, past.gpus
-
-
-def _unit(unit: str) -> str:
-    return {"x": "×", "us": "µs"}.get(unit, unit)
 
 
 def _names(names: Sequence[str]) -> str:
@@ -129,7 +125,7 @@ def _print_rows(rows: Sequence[Row], *, unicode: bool) -> None:
 
 def _cells(row: Row) -> tuple[str, ...]:
     name = f"{row.code} {row.id.removeprefix('bench.')} {row.what}".rstrip()
-    return name, figure(row.first), figure(row.second), _unit(row.unit), _change(row), _note(row)
+    return name, figure(row.first), figure(row.second), unit_of(row.unit), _change(row), _note(row)
 
 
 def _colour(row: Row) -> str:

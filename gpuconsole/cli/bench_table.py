@@ -40,7 +40,9 @@ _FAILED = (BenchLevel.ERROR, BenchLevel.WRONG, BenchLevel.TIMEOUT)
 def report_lines(run: BenchRun, glyphs: Glyphs, *, width: int) -> Iterator[str]:
     """A whole run, in lines of ``width`` cells."""
     yield from _folded(_heading(run), glyphs, width)
+    first = {record.id: place for place, record in reversed(list(enumerate(run.benchmarks)))}
     shown = [record for record in run.benchmarks if record.measured or record.headline or not _said_before(record, run)]
+    shown.sort(key=lambda record: (first[record.id], not record.headline))
     if shown:
         yield ""
         yield from _table(shown, glyphs, width)
@@ -85,16 +87,17 @@ def _said_before(record: BenchRecord, run: BenchRun) -> bool:
 
 
 def _table(records: Sequence[BenchRecord], glyphs: Glyphs, width: int) -> Iterator[str]:
-    roomy = width >= _ROOMY
+    sheet = any(record.share.datasheet is not None for record in records)
+    clock = width >= _ROOMY and any(record.share.at_clock is not None for record in records)
     columns = [
         Column(" "),
         Column("BENCHMARK", flexible=True),
         Column("SCORE", align="right"),
-        Column("DATASHEET"),
-        *([Column("AT CLOCK", align="right")] if roomy else []),
+        *([Column("DATASHEET")] if sheet else []),
+        *([Column("AT CLOCK", align="right")] if clock else []),
         Column("GRADE", flexible=True),
     ]
-    rows = [[glyphs.text(cell) for cell in _cells(record, glyphs, roomy=roomy)] for record in records]
+    rows = [[glyphs.text(cell) for cell in _cells(record, glyphs, sheet=sheet, clock=clock)] for record in records]
     lines = table(columns, rows, width=width).splitlines()
     if len(lines) != len(rows) + 1:  # below each other, where there is no room side by side
         yield from lines
@@ -104,17 +107,16 @@ def _table(records: Sequence[BenchRecord], glyphs: Glyphs, width: int) -> Iterat
         yield paint(line, COLOURS.get(record.verdict.level, ""))
 
 
-def _cells(record: BenchRecord, glyphs: Glyphs, *, roomy: bool) -> list[str]:
+def _cells(record: BenchRecord, glyphs: Glyphs, *, sheet: bool, clock: bool) -> list[str]:
     level = record.verdict.level
-    name = f"{record.code} {record.id.removeprefix('bench.')}" if record.headline else "   "
-    what = f"{name} {words_of(record)}".rstrip() if record.headline else f"    {words_of(record)}"
-    if not words_of(record) and not record.headline:
-        what = f"{record.code} {record.id.removeprefix('bench.')}"
+    name, words = f"{record.code} {record.id.removeprefix('bench.')}", words_of(record)
+    what = f"{name} {words}".rstrip() if record.headline or not words else f"    {words}"
     cpu = "" if record.device != "cpu" or not record.measured else " (CPU)"
     share = record.share.datasheet
-    bar = f"{glyphs.bar(share, _BAR)} {percent(share):>5}" if share is not None else ""
-    cells = [GLYPHS[level][0 if glyphs.unicode else 1], what + cpu, scored(record), bar]
-    return [*cells, *([percent(record.share.at_clock)] if roomy else []), grade(record)]
+    cells = [GLYPHS[level][0 if glyphs.unicode else 1], what + cpu, scored(record)]
+    if sheet:
+        cells.append("" if share is None else f"{glyphs.bar(share, _BAR)} {percent(share):>5}")
+    return [*cells, *([percent(record.share.at_clock)] if clock else []), grade(record)]
 
 
 def grade(record: BenchRecord) -> str:

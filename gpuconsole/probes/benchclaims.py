@@ -8,6 +8,7 @@ from typing import Any
 
 from gpuconsole.probes.benchrecords import BenchRecord, BenchRun, Claim
 from gpuconsole.probes.benchresults import BenchStatus
+from gpuconsole.probes.benchwords import words_of
 
 _MIXED = ("bf16", "fp16")
 _LEEWAY = 0.02
@@ -44,7 +45,7 @@ def claims_of(run: BenchRun) -> tuple[Claim, ...]:
     if "bench.compile" in there:
         found.append(_headline(_COMPILE, run, "bench.compile"))
     if "bench.ddp" in there:
-        found.append(_headline(_SCALING, run, "bench.ddp"))
+        found.append(_scaling(run))
     return tuple(found)
 
 
@@ -85,12 +86,17 @@ def _headline(told: _Told, run: BenchRun, bench: str) -> Claim:
     records = [record for record in run.benchmarks if record.id == bench]
     for record in records:
         if record.headline and record.measured and record.score is not None:
-            return _claim(told, record.score, _params(record), (record,))
+            return _claim(told, record.score, words_of(record), (record,))
     return _unmeasured(told, records)
 
 
-def _params(record: BenchRecord) -> str:
-    return ", ".join(f"{name} {value}" for name, value in record.params.items())
+def _scaling(run: BenchRun) -> Claim:
+    records = [record for record in run.benchmarks if record.id == "bench.ddp"]
+    for record in records:
+        share = record.values.get("efficiency")
+        if record.headline and record.measured and isinstance(share, float):
+            return _claim(_SCALING, share, f"{record.params.get('gpus')} beside one", (record,))
+    return _unmeasured(_SCALING, records)
 
 
 def _claim(told: _Told, ratio: float, why: str, records: tuple[BenchRecord, ...]) -> Claim:

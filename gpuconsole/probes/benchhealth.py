@@ -21,6 +21,7 @@ _MOST_LAUNCH_US = 10.0
 _LOWEST_ATTENTION = 0.40
 _LOWEST_TRAINING = 0.30
 _LOWEST_SCALING = 0.65
+_LOWEST_COMPILED = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ def _h2d(case: _Case) -> Iterator[Judgement]:
 
 def _launch(case: _Case) -> Iterator[Judgement]:
     score = case.record.score
-    if case.record.headline and score is not None and case.record.unit in ("µs", "us"):
+    if case.record.headline and score is not None and case.record.unit == "us":
         words = f"{score:.1f} µs a launch (low above {_MOST_LAUNCH_US:g} µs)"
         yield Judgement(Rule.HEALTHY, _level(score <= _MOST_LAUNCH_US), words)
 
@@ -107,10 +108,17 @@ def _train(case: _Case) -> Iterator[Judgement]:
 
 
 def _scaling(case: _Case) -> Iterator[Judgement]:
+    share, count = case.record.values.get("efficiency"), len(case.record.gpu)
+    if case.record.headline and isinstance(share, float):
+        words = f"{share * 100:.0f} % of {count} times one GPU (low below {_LOWEST_SCALING * 100:.0f} %)"
+        yield Judgement(Rule.HEALTHY, _level(share >= _LOWEST_SCALING), words, share)
+
+
+def _compile(case: _Case) -> Iterator[Judgement]:
     score = case.record.score
-    if case.record.headline and score is not None and len(case.record.gpu) > 1 and 0 < score < 2:
-        words = f"{score * 100:.0f} % of {len(case.record.gpu)} times one GPU (low below {_LOWEST_SCALING * 100:.0f} %)"
-        yield Judgement(Rule.HEALTHY, _level(score >= _LOWEST_SCALING), words, round(score, 4))
+    if case.record.headline and score is not None and case.record.unit == "x":
+        words = f"compiled {score:.2f} times as fast as eager (low below {_LOWEST_COMPILED:g})"
+        yield Judgement(Rule.HEALTHY, _level(score >= _LOWEST_COMPILED), words)
 
 
 def _level(healthy: bool) -> BenchLevel:
@@ -132,5 +140,6 @@ _RULES = {
     "bench.launch": _launch,
     "bench.attn": _attention,
     "bench.train": _train,
+    "bench.compile": _compile,
     "bench.ddp": _scaling,
 }

@@ -97,6 +97,10 @@ def _software(run: BenchRun) -> Iterator[Limit]:
     if bf16 and fp16 and bf16 < _EMULATED_BELOW * fp16:
         because = f"matrix products: bf16 {bf16:.0f}, fp16 {fp16:.0f} TFLOP/s"
         yield Limit("software", "bf16 is emulated on this GPU: train with fp16 and a GradScaler.", (because,))
+    for record in run.benchmarks:
+        if record.id == "bench.attn" and record.device == "cuda" and record.values.get("backends") == ["math"]:
+            words = "Attention has no fast kernel here: only the plain form works, slow and with much memory."
+            yield Limit("software", words, ("attn: only the back end math works",))
     compiled = [record for record in run.benchmarks if record.id == "bench.compile" and not record.measured]
     for record in compiled:
         if record.status in (BenchStatus.SKIPPED, BenchStatus.ERROR) and "compiler" in record.why:

@@ -4,29 +4,47 @@ from __future__ import annotations
 
 import math
 
+from gpuconsole.core.text import size
 from gpuconsole.probes.benchrecords import BenchRecord
 
-_FIRST = ("dtype", "precision", "what", "op", "case", "backend", "direction")
+_FIRST = ("operation", "how", "dtype", "precision", "case", "backend", "direction", "memory", "test", "mode")
 """Parameters that say most, by their value alone."""
+_UNSAID = {
+    "data": "randn", "flush": None, "causal": None, "backward": None, "mode": "default", "pinned": None, "count": None,
+    "width": None, "layers": None, "heads": None, "sequence": None, "vocabulary": None, "pixels": None,
+    "sample_bytes": None,
+}  # fmt: skip
+"""Parameters that are the same in every run of a benchmark, or go with another: left out, where they have this value,
+or any where that is None."""
 
 
 def words_of(record: BenchRecord) -> str:
-    """What tells a result from the others of its benchmark, short: ``bf16 8192×8192×8192``."""
-    params = dict(record.params)
+    """What tells a result from the others of its benchmark, short: ``bf16 8192³``."""
+    params = {name: value for name, value in record.params.items() if not _unsaid(name, value)}
     sides = [params.pop(side, None) for side in ("m", "n", "k")]
     words = [value for name in _FIRST if isinstance(value := params.pop(name, None), str)]
     if all(isinstance(side, int) for side in sides):
         words.append(f"{sides[0]}³" if len(set(sides)) == 1 else "×".join(str(side) for side in sides))
-    for name, value in params.items():
-        if isinstance(value, bool):
-            words += [name] if value else []
-        elif isinstance(value, str):
-            words.append(value)
-        elif isinstance(value, int | float):
-            words.append(f"{name} {value:g}")
+    if "from" in params and "to" in params:
+        words.append(f"{params.pop('from')}→{params.pop('to')}")
+    words += [word for name, value in params.items() if (word := _worded(name, value))]
     if len(record.gpu) == 1 and record.gpu != (0,):
         words.append(f"GPU {record.gpu[0]}")
     return " ".join(words)
+
+
+def _unsaid(name: str, value: object) -> bool:
+    return name in _UNSAID and _UNSAID[name] in (None, value)
+
+
+def _worded(name: str, value: object) -> str:
+    if isinstance(value, bool):
+        return name if value else ""
+    if name == "bytes" and isinstance(value, int):
+        return size(value)
+    if isinstance(value, int | float):
+        return f"{name} {value:g}"
+    return f"{name} {value}" if isinstance(value, str) else ""
 
 
 def figure(value: float | None) -> str:
@@ -36,14 +54,17 @@ def figure(value: float | None) -> str:
     if value == 0:
         return "0"
     digits = max(0, 2 - math.floor(math.log10(abs(value))))
-    text = f"{value:,.{min(digits, 6)}f}".replace(",", " ")
-    return text
+    return f"{value:,.{min(digits, 6)}f}".replace(",", " ")
 
 
 def scored(record: BenchRecord) -> str:
     """A score with its unit; ``–`` when there is none."""
-    unit = {"x": "×", "us": "µs"}.get(record.unit, record.unit)
-    return f"{figure(record.score)} {unit}".strip() if record.score is not None else "–"
+    return f"{figure(record.score)} {unit_of(record.unit)}".strip() if record.score is not None else "–"
+
+
+def unit_of(unit: str) -> str:
+    """A unit as it is written for people: ``µs`` of ``us``, ``×`` of ``x``."""
+    return {"x": "×", "us": "µs", "share": ""}.get(unit, unit)
 
 
 def percent(share: float | None) -> str:
