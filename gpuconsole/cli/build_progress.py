@@ -101,7 +101,7 @@ class Lines:
     """A line for each step, and one about it every few seconds."""
 
     def __init__(self) -> None:
-        self._step = -1
+        self._words = ""
         self._told_at = 0.0
 
     def begin(self, chosen: Chosen) -> None:
@@ -111,11 +111,11 @@ class Lines:
     def state(self, state: BuildState) -> None:
         """How far it is."""
         now = time.monotonic()
-        if state.step == self._step and now - self._told_at < _LINE_S:
+        words = "pull" if state.pull else state.words  # several short steps in a row are one to a reader
+        if not words or (words == self._words and now - self._told_at < _LINE_S):
             return
-        if state.step or state.pull:
-            talk(f"  {plain_line(str(state))}")
-        self._step, self._told_at = state.step, now
+        talk(f"  {plain_line(str(state))}")
+        self._words, self._told_at = words, now
 
     def say(self, text: str) -> None:
         """A line like the others."""

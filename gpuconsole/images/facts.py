@@ -111,6 +111,8 @@ _PLACES: Mapping[str, tuple[tuple[Source, str, _Reader], ...]] = {
     "ngc": ((Source.ENVIRONMENT, "NVIDIA_PYTORCH_VERSION", _version),),
     "require_cuda": ((Source.ENVIRONMENT, "NVIDIA_REQUIRE_CUDA", _any),),
 }
+_OUR_SYSTEM = "gpuconsole.system"
+_SYSTEM = re.compile(r"^[a-z]{1,16} \d+(?:\.\d+)*$")
 _TELL_SYSTEM = ("org.opencontainers.image.ref.name", "org.opencontainers.image.version")
 # The one official tag whose torch is not the one it names (pytorch/pytorch issue 91097).
 _WRONG_TAGS = {("1.13.1", "11.6"): "1.13.0"}
@@ -211,6 +213,9 @@ def _agree(one: str, other: str) -> bool:
 
 
 def _system(labels: Mapping[str, str]) -> Fact | None:
+    ours = labels.get(_OUR_SYSTEM, "").strip()
+    if _SYSTEM.match(ours):
+        return Fact(value=ours, source=Source.LABEL, key=_OUR_SYSTEM)
     name, version = (labels.get(key, "").strip() for key in _TELL_SYSTEM)
     if name in ("ubuntu", "debian") and _VERSION.match(version):
         return Fact(value=f"{name} {version}", source=Source.LABEL, key=_TELL_SYSTEM[1])

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from gpuconsole.core.errors import Conflict, ConsoleError, EngineRefused, NotFound, tell_also
 from gpuconsole.core.text import plain_line, size
 from gpuconsole.images.dockerfile import Recipe, dockerfile
+from gpuconsole.images.facts import image_facts
 from gpuconsole.images.reference import parse
 from gpuconsole.images.verdict import HostTraits
 from gpuconsole.launch.spec import PullPolicy
@@ -89,8 +90,7 @@ def build_image(
     if order.index_url is None and not order.force:
         _refuse_full_disk(engine.info(), chosen.name)
     news = _News(BuildMeter(chosen.name, chosen.recipe), on_state)
-    base = _base(session, chosen, order, cancel=cancel, on_pull=news.pull)
-    recipe = replace(chosen.recipe, base=base)
+    recipe = _on_base(chosen.recipe, _base(session, chosen, order, cancel=cancel, on_pull=news.pull))
     text = dockerfile(recipe)
     before = local_image(engine, chosen.name)
     image = _Build(engine, recipe, chosen.name, news, cancel).run(text, order)
@@ -216,8 +216,8 @@ def _broken_off() -> ConsoleError:
 
 def _base(
     session: Session, chosen: Chosen, order: BuildOrder, *, cancel: Cancellation, on_pull: Callable[[PullState], None]
-) -> str:
-    """The base as the Dockerfile names it, pulled where that is wanted."""
+) -> Image:
+    """The base, pulled where that is wanted."""
     written = chosen.recipe.base
     image = None if order.pull is PullPolicy.ALWAYS else local_image(session.engine, written)
     if image is None and order.pull is PullPolicy.NEVER:
@@ -233,7 +233,18 @@ def _base(
                 f"Interrupted while pulling the base {written}: nothing was built.",
                 hint="Layers that were complete are kept; build again to go on from them.",
             ) from error
-    return _with_digest(written, image)
+    return image
+
+
+def _on_base(recipe: Recipe, image: Image) -> Recipe:
+    """The recipe with the base's digest; and of a base that is not ours, with what it says of itself."""
+    facts = image_facts(image)
+    return replace(
+        recipe,
+        base=_with_digest(recipe.base, image),
+        python=recipe.python or (facts.python.value if facts.python else None),
+        system=recipe.system or (facts.system.value if facts.system else None),
+    )
 
 
 def _with_digest(written: str, image: Image) -> str:

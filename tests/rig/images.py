@@ -92,6 +92,9 @@ def _write_layers(folder: Path, root: Path) -> list[Path]:
 
 
 _PLAIN = ImageConfig()
+_PYTHON = replace(
+    _PLAIN, labels={"org.opencontainers.image.ref.name": "debian", "org.opencontainers.image.version": "12"}
+)
 _CUDA_ENV = (
     *_PLAIN.env,
     "NVIDIA_VISIBLE_DEVICES=all",
@@ -122,9 +125,11 @@ RECIPES = {
     ),
     "cuda-env": Recipe("gpuconsole-test/cuda-env:1", replace(_PLAIN, env=_CUDA_ENV), _write_small),
     "layers": Recipe("gpuconsole-test/layers:1", _PLAIN, _write_layers),
+    "python": Recipe("gpuconsole-test/python:1", _PYTHON, pytorch.write_python_layers, pytorch.fingerprint()),
     "pytorch": Recipe("gpuconsole-test/pytorch:cpu", pytorch.CONFIG, pytorch.write_layers, pytorch.fingerprint()),
 }
-"""What `Engine.load` knows. `bare` has no shell, `entrypoint` swallows commands, `cuda-env` only claims CUDA."""
+"""What `Engine.load` knows. `bare` has no shell, `entrypoint` swallows commands, `cuda-env` only claims CUDA,
+`python` has Python without torch, to build on."""
 
 BIG = ("pytorch",)
 """Images that take an engine ten seconds to load."""

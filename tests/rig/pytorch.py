@@ -236,3 +236,19 @@ def write_layers(folder: Path, root: Path) -> list[Path]:
     binaries += _write_packages(needed, [name for name in names if name != "torch"], scratch)
     _write_system(system, binaries, scratch, root)
     return [system, needed, torch]
+
+
+def write_python_layers(folder: Path, root: Path) -> list[Path]:
+    """Write the layers of an image with Python alone, that can make virtual environments: a base to build on."""
+    home = Path(sysconfig.get_path("stdlib")) / "ensurepip"
+    wheels = list((home / "_bundled").glob("*.whl"))
+    if not wheels:
+        raise RigUnavailable("this environment's Python brings no pip to make virtual environments with")
+    system, maker = folder / "system.tar", folder / "ensurepip.tar"
+    _write_system(system, [], folder / "compiled.pyc", root)
+    with maker.open("wb") as out:
+        layer = Layer(out)
+        for source in (*sorted(home.glob("*.py")), *sorted(wheels)):
+            layer.copy(source, f"{STDLIB}/ensurepip/{source.relative_to(home)}")
+        layer.finish()
+    return [system, maker]
