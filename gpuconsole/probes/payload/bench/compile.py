@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
+from importlib import import_module
 from typing import Any, Callable, Iterator
 
 from gpuconsole.probes.payload.bench import data, model
@@ -28,8 +29,8 @@ _SHARES = {"cold": 1.3, "warm": 0.6}
 _CAUSES = (
     (("Failed to find C compiler", "InvalidCxxCompiler", "No working C++ compiler"), "the image has no compiler"),
     (("Python.h",), "the image has no Python headers (Python.h)"),
-    (("triton", "Triton"), "the image has no working Triton"),
-    (("not supported on Python", "Python 3.1"), "this torch does not compile on this Python"),
+    (("working triton", "TritonMissing", "No module named 'triton'"), "the image has no working Triton"),
+    (("not supported on Python", "not yet supported for"), "this torch does not compile on this Python"),
 )
 
 
@@ -217,7 +218,7 @@ class Case:
         begun = time.perf_counter()
         self._outcome(self._piece)
         eager_s = time.perf_counter() - begun
-        self._torch._dynamo.reset()
+        import_module("torch._dynamo").reset()
         options = {} if mode == "default" else {"mode": mode}
         compiled = self._torch.compile(self._piece, backend=backend, **options)
         begun = time.perf_counter()

@@ -15,7 +15,7 @@ from gpuconsole.probes.payload.bench.measurement import Measurement, Skip
 from gpuconsole.probes.payload.bench.timing import Timing, timed
 
 UNIT = "tokens/s"
-_SLICES = {"bf16": 0.3, "fp16": 0.15, "tf32": 0.12, "fp32": 0.12}
+_SLICES = {"bf16": 0.25, "fp16": 0.12, "tf32": 0.1, "fp32": 0.1}
 """Of the budget, each precision's share."""
 _SLOWER = {"bf16": 1.0, "fp16": 1.2, "tf32": 3.0, "fp32": 8.0}
 """Compared with the first that ran, at most: to see beforehand whether there is time."""
@@ -85,7 +85,7 @@ def measure(context: BenchContext, size: model.Size, precision: str, *, slice_s:
         optimizer, fused = model.adamw(decoder)
         batch = model.batch_of(size, device)
         trainer = training.Trainer(torch, decoder, batch, optimizer, device=device, precision=precision)
-        timing = timed(torch, trainer.step, device=device, min_s=slice_s, heat_s=slice_s / 3, most_s=2 * slice_s)
+        timing = timed(torch, trainer.step, device=device, min_s=slice_s, heat_s=slice_s / 4, most_s=2 * slice_s)
         losses = trainer.losses()
     finally:
         del trainer
