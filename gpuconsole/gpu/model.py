@@ -71,6 +71,12 @@ class Ecc:
     remap_pending: bool | None = None
     """A row remap waits for a GPU reset."""
     remap_failed: bool | None = None
+    remapped_rows: int | None = None
+    """Rows of memory replaced because of errors that could not be corrected."""
+    retired_pages: int | None = None
+    """Pages given up because of errors, on cards before Ampere; None on those that replace rows instead."""
+    retired_pending: bool | None = None
+    """A page to be given up waits for a GPU reset."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +119,8 @@ class Gpu:
     temperature_c: int | None = None
     power_w: float | None = None
     power_limit_w: float | None = None
+    power_default_w: float | None = None
+    """The power limit it is delivered with."""
     sm_clock_mhz: int | None = None
     memory_clock_mhz: int | None = None
     max_sm_clock_mhz: int | None = None
@@ -125,6 +133,8 @@ class Gpu:
     fan_pct: int | None = None
     pcie: PcieLink = PcieLink()
     ecc: Ecc = Ecc()
+    recovery_action: str | None = None
+    """What the driver asks for to make the GPU whole again: ``none``, ``gpu-reset``, ``node-reboot`` …"""
     mig_enabled: bool | None = None
     migs: tuple[Mig, ...] = ()
     compute_mode: str | None = None

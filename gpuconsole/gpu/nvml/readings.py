@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from gpuconsole.gpu.nvml.codes import ABSENT, NOT_SUPPORTED
+from gpuconsole.gpu.nvml.codes import ABSENT, NOT_SUPPORTED, words
 from gpuconsole.gpu.nvml.gateway import Failure, Gateway
 from gpuconsole.gpu.nvml.sheet import IMPOSSIBLE, Implausible, Reading, Sheet, between, text, watts
 
@@ -66,6 +66,10 @@ def _first(pair: Any) -> bool:
     return bool(pair[0])
 
 
+def _uncorrectable(parts: Any) -> int:
+    return int(parts[1])
+
+
 def _part(position: int) -> Callable[[Any], bool]:
     return lambda parts: bool(parts[position])
 
@@ -94,6 +98,7 @@ SELDOM = (
     Reading("pci_bus_id", "nvmlDeviceGetPciInfo", (), _bus_id),
     Reading("compute_capability", "nvmlDeviceGetCudaComputeCapability", (), tuple),
     Reading("power_limit_w", "nvmlDeviceGetEnforcedPowerLimit", (), watts, instead="nvmlDeviceGetPowerManagementLimit"),
+    Reading("power_default_w", "nvmlDeviceGetPowerManagementDefaultLimit", (), watts),
     Reading("max_sm_clock_mhz", "nvmlDeviceGetMaxClockInfo", (_SM_CLOCK,), _MHZ),
     Reading("max_memory_clock_mhz", "nvmlDeviceGetMaxClockInfo", (_MEMORY_CLOCK,), _MHZ),
     Reading("pcie.generation", "nvmlDeviceGetCurrPcieLinkGeneration", (), between(0, 20)),
@@ -101,6 +106,7 @@ SELDOM = (
     Reading("pcie.max_generation", "nvmlDeviceGetMaxPcieLinkGeneration", (), between(0, 20)),
     Reading("pcie.max_width", "nvmlDeviceGetMaxPcieLinkWidth", (), between(0, 64)),
     Reading("ecc.enabled", "nvmlDeviceGetEccMode", (), _first),
+    Reading("ecc.remapped_rows", "nvmlDeviceGetRemappedRows", (), _uncorrectable),
     Reading("ecc.remap_pending", "nvmlDeviceGetRemappedRows", (), _part(2)),
     Reading("ecc.remap_failed", "nvmlDeviceGetRemappedRows", (), _part(3)),
     Reading("compute_mode", "nvmlDeviceGetComputeMode", (), _compute_mode),
@@ -124,7 +130,52 @@ def take_seldom(sheet: Sheet) -> None:
     else:
         for reading in _ECC_COUNTS:
             sheet.take(reading)
+    _take_retired_pages(sheet)
+    _take_recovery_action(sheet)
     _take_mig_mode(sheet)
+
+
+_RETIRED = (
+    Reading("single", "nvmlDeviceGetRetiredPages", (0,), len),
+    Reading("double", "nvmlDeviceGetRetiredPages", (1,), len),
+)
+"""For many corrected errors in one place, and for one that could not be corrected."""
+
+
+def _take_retired_pages(sheet: Sheet) -> None:
+    """Cards that replace rows retire no pages, and say nothing of them."""
+    if "ecc.remap_pending" in sheet.values:
+        return
+    for reading in _RETIRED:
+        sheet.take(reading)
+    counts = [sheet.values.pop(reading.field, None) for reading in _RETIRED]
+    reasons = [sheet.unknown.pop(reading.field, "") for reading in _RETIRED]
+    if None in counts:
+        sheet.lack(max(reasons), "ecc.retired_pages")
+    else:
+        sheet.values["ecc.retired_pages"] = sum(counts)
+    sheet.take(Reading("ecc.retired_pending", "nvmlDeviceGetRetiredPagesPendingStatus", (), bool))
+
+
+_RECOVERY_FIELD = 230
+"""Number of the field, the same in every driver that has it."""
+_RECOVERY_ACTIONS = {
+    0: "none", 1: "gpu-reset", 2: "node-reboot", 3: "drain-p2p", 4: "drain-and-reset", 5: "recover-imex-domain",
+    6: "bus-reset", 7: "system-reboot",
+}  # fmt: skip
+
+
+def _take_recovery_action(sheet: Sheet) -> None:
+    answer = sheet.ask("nvmlDeviceGetFieldValues", [_RECOVERY_FIELD])
+    if isinstance(answer, Failure):
+        sheet.lack(answer.reason, "recovery_action")
+        return
+    field = answer[0]
+    if field.nvmlReturn:
+        sheet.lack(words(field.nvmlReturn), "recovery_action")
+        return
+    number = int(field.value.uiVal)
+    sheet.values["recovery_action"] = _RECOVERY_ACTIONS.get(number, f"action {number}")
 
 
 def _take_mig_mode(sheet: Sheet) -> None:
