@@ -175,8 +175,8 @@ def note_of(record: RawRecord) -> Note:
 
 
 _TEXTS = (
-    "python", "python_path", "torch", "torch_git", "torch_cuda", "torch_path", "cudnn", "driver", "driver_cuda", "os",
-    "kernel", "architecture", "user", "workdir", "taken_at",
+    "python", "python_path", "torch", "torch_git", "torch_cuda", "torch_archs", "torch_path", "cudnn", "driver",
+    "driver_cuda", "os", "kernel", "architecture", "user", "workdir", "taken_at",
 )  # fmt: skip
 _COUNTS = ("cpus", "memory_bytes", "memory_limit_bytes", "shm_bytes")
 

@@ -158,6 +158,8 @@ class Environment:
     torch_git: str | None = None
     torch_cuda: str | None = None
     """CUDA version torch was built for; None for a CPU build as well as for no torch at all."""
+    torch_archs: str | None = None
+    """What torch has code for, ``sm_80 sm_90 compute_90``; None when it does not say."""
     torch_path: str | None = None
     cudnn: str | None = None
     driver: str | None = None

@@ -51,6 +51,8 @@ def of_torch(torch: Any) -> dict[str, Any]:
         "torch_cuda": torch.version.cuda,
         "torch_path": os.path.dirname(str(torch.__file__)),
     }
+    flags = getattr(getattr(torch, "_C", None), "_cuda_getArchFlags", None)  # answers without a GPU
+    facts["torch_archs"] = str(flags() or "") if flags is not None else None
     try:
         facts["cudnn"] = dotted_cudnn(torch.backends.cudnn.version())
     except (RuntimeError, AttributeError):
