@@ -95,7 +95,7 @@ def _scaling(run: BenchRun) -> Claim:
     for record in records:
         share = record.values.get("efficiency")
         if record.headline and record.measured and isinstance(share, float):
-            return _claim(_SCALING, share, f"{record.params.get('gpus')} beside one", (record,))
+            return _claim(_SCALING, share, f"{record.params.get('ranks')} beside one", (record,))
     return _unmeasured(_SCALING, records)
 
 
