@@ -68,7 +68,10 @@ class Checked:
 
     def left(self, name: str) -> list[str]:
         """Files of ours in the container, and processes beside the one it was started with."""
-        found = self.engine.docker("exec", name, "ls", "-A", "/tmp", "/dev/shm", "/workspace").stdout.split()
+        looked = self.engine.docker("exec", name, "ls", "-A", "/tmp", "/dev/shm", "/workspace", check=False)
+        if looked.returncode not in (0, 1):  # 1: one of the folders is not there
+            return [looked.stderr]  # a limit of processes lets no look in before the payload's are gone
+        found = looked.stdout.split()
         files = [word for word in found if "gpuconsole" in word or word.startswith(("torch", "pymp"))]
         listed = self.engine.docker("top", name, "-o", "pid,args").stdout.splitlines()[1:]
         return files + [line for line in listed if "sleep 1000" not in line]

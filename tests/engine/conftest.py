@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpuconsole.probes import catalog
 from tests.rig.engines import Engine
+from tests.rig.fewchecks import few
 
 if TYPE_CHECKING:
     from tests.engine.checking import Checked
@@ -16,6 +18,12 @@ if TYPE_CHECKING:
 pytest.register_assert_rewrite(
     "tests.engine.checking", *(f"tests.engine.contract{part}" for part in ("", "_descriptions", "_life", "_streams"))
 )
+
+
+@pytest.fixture
+def few_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a handful of checks, for tests of what is around them."""
+    monkeypatch.setattr(catalog, "CHECKS", few())
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from gpuconsole.probes.records import CheckResult, Progress, RunEnd, Started
 from tests.engine.checking import FAIL, OK, SKIP, WARN, Background, Checked, result
 from tests.rig.kinds import RUNTIMES
 
-pytestmark = pytest.mark.engine(*RUNTIMES)
+pytestmark = [pytest.mark.engine(*RUNTIMES), pytest.mark.usefixtures("few_checks")]
 
 
 def test_a_sound_container_passes_and_nothing_is_left_in_it(checked: Checked, tmp_path: Path) -> None:

@@ -14,8 +14,10 @@ from gpuconsole.probes.records import RunEnd
 from gpuconsole.services.cancelling import Cancelled
 from tests.engine.checking import FAIL, OK, SKIP, SLEEP, Background, Checked, result
 from tests.rig.kinds import RUNTIMES
+from tests.rig.owner import wait_until
 
-pytestmark = pytest.mark.engine(*RUNTIMES)
+pytestmark = [pytest.mark.engine(*RUNTIMES), pytest.mark.usefixtures("few_checks")]
+OURS = (sys.executable, "-m", "tests.rig.fewchecks")
 
 
 @pytest.mark.parametrize("moment", ["check.torch", "check.shm"])
@@ -54,13 +56,11 @@ def test_when_gpuconsole_itself_is_killed_the_payload_notices(checked: Checked) 
     checked.trap("workspace", SLEEP)
     name = checked.start()
     process = subprocess.Popen(
-        [sys.executable, "-m", "gpuconsole", "--host", checked.engine.host, "check", name],
+        [*OURS, "--host", checked.engine.host, "check", name],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    for _ in range(600):
-        if "supervise" in checked.engine.docker("top", name).stdout:
-            break
+    wait_until(lambda: "supervise" in checked.engine.docker("top", name).stdout, what="the payload")
     process.kill()
     process.communicate()
     assert checked.is_clean(name)
@@ -131,7 +131,7 @@ def kill_in_the_middle(checked: Checked, image: str, *, says: str) -> None:
     """Start the check of an image, kill gpuconsole once ``says`` is among the processes, and wait for what is left."""
     engine = checked.engine
     process = subprocess.Popen(
-        [sys.executable, "-m", "gpuconsole", "--host", engine.host, "check", "--image", image, "--gpus", "none"],
+        [*OURS, "--host", engine.host, "check", "--image", image, "--gpus", "none"],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )

@@ -23,7 +23,7 @@ from tests.rig.nvml.presets import h200
 from tests.rig.nvml.simulated import NvmlBox
 from tests.rig.nvml.state import NvmlState
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("few_checks")]
 FIRST, SECOND = (gpu.uuid for gpu in TWO_GPUS)
 CUDA_BUILD = "import torch; torch.version.cuda = '12.8'\n"
 

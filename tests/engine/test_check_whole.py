@@ -1,0 +1,27 @@
+"""Every check inside a container of a real engine; what is around them is tested with the quick ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gpuconsole.probes import catalog
+from gpuconsole.probes.records import RunEnd
+from tests.engine.checking import OK, SKIP, WARN, Checked
+
+pytestmark = pytest.mark.engine
+
+
+@pytest.mark.slow
+def test_each_has_a_result_in_a_sound_container_and_leaves_nothing(modern: Checked, tmp_path: Path) -> None:
+    workspace = tmp_path / "work"
+    workspace.mkdir()
+    name = modern.start("--shm-size", "1g", "-v", f"{workspace}:/workspace")
+    report = modern.check(name, deadline_s=240)
+    assert report.end is RunEnd.COMPLETE
+    assert [check.id for check in report.checks] == [check.id for check in catalog.CHECKS]
+    assert {check.status for check in report.checks} <= {OK, SKIP, WARN}, report.checks
+    assert all(check.why for check in report.checks if check.status is not OK)
+    assert modern.is_clean(name)
+    assert not list(workspace.iterdir())
