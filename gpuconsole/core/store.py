@@ -15,6 +15,8 @@ from typing import Any
 from gpuconsole.core.errors import BadFile
 from gpuconsole.core.paths import state_dir
 
+FILE = "gpuconsole.db"
+"""Its name in the state folder."""
 _BUSY_TIMEOUT_S = 5.0
 
 
@@ -31,7 +33,7 @@ class Store:
 
     def __init__(self, schema: str, *, path: Path | None = None) -> None:
         self._schema = schema
-        self._path = path or state_dir() / "gpuconsole.db"
+        self._path = path or state_dir() / FILE
         self._lock = threading.Lock()
         self._connection = self._open()
 

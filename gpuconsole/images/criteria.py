@@ -268,7 +268,9 @@ def board(case: Case) -> Iterator[Reason]:
 
 
 def certainty(case: Case) -> Iterator[Reason]:
-    """What of the image was concluded, not read."""
+    """What of the image was concluded, not read; and what was seen by looking inside."""
+    if case.image.seen is not None:
+        yield Reason("seen-in-check", f"what is inside was seen in {case.image.seen}", Effect.NOTE)
     if case.image.unsure:
         text = f"no source states for this very image: {', '.join(case.image.unsure)}"
         yield Reason("facts-unsure", text, Effect.NOTE)

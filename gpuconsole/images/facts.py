@@ -19,6 +19,8 @@ class Source(StrEnum):
     LABEL = "label"
     TAG = "tag"
     HISTORY = "history"
+    CHECK = "check"
+    """It was seen by a check that ran inside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,7 @@ class Fact:
     value: str
     source: Source
     key: str
-    """The variable, label, tag or build command it was read from."""
+    """The variable, label, tag or build command it was read from, or the check."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +50,21 @@ class ImageFacts:
     """``runtime`` or ``devel``."""
     require_cuda: Fact | None = None
     """``NVIDIA_REQUIRE_CUDA`` as written: what NVIDIA's hook demands of the driver."""
+    archs: Fact | None = None
+    """What its torch has code for, ``sm_80 sm_90 compute_90``; only a check tells."""
     cpu_only: bool | None = None
     """True when torch says itself that it is a CPU build; None when nothing tells."""
     contradictions: tuple[str, ...] = ()
     """Where two sources disagree, a sentence each; the first source is believed."""
+    seen_at: float | None = None
+    """When the check ran that saw some of this, in seconds since the epoch; None when none is remembered."""
 
 
 _VERSION = re.compile(r"^\d+(?:\.\d+)+")
 _DEBIAN_VERSION = re.compile(r"^(\d+(?:\.\d+)+)")
 
 
-def _version(text: str) -> str | None:
+def as_version(text: str) -> str | None:
     """``text`` when it is a version as people write them, with suffixes such as ``2.9.0a0+145a3a7bda`` kept."""
     word = text.strip()
     return word if _VERSION.match(word) and len(word) <= 64 and " " not in word else None
@@ -80,35 +86,35 @@ _Reader = Callable[[str], str | None]
 # inherited from a base image.
 _PLACES: Mapping[str, tuple[tuple[Source, str, _Reader], ...]] = {
     "torch": (
-        (Source.LABEL, "gpuconsole.torch", _version),
-        (Source.ENVIRONMENT, "PYTORCH_VERSION", _version),
-        (Source.ENVIRONMENT, "PYTORCH_BUILD_VERSION", _version),
-        (Source.ENVIRONMENT, "TORCH_VERSION", _version),
+        (Source.LABEL, "gpuconsole.torch", as_version),
+        (Source.ENVIRONMENT, "PYTORCH_VERSION", as_version),
+        (Source.ENVIRONMENT, "PYTORCH_BUILD_VERSION", as_version),
+        (Source.ENVIRONMENT, "TORCH_VERSION", as_version),
     ),
     "cuda": (
-        (Source.LABEL, "gpuconsole.cuda", _version),
-        (Source.ENVIRONMENT, "CUDA_VERSION", _version),
+        (Source.LABEL, "gpuconsole.cuda", as_version),
+        (Source.ENVIRONMENT, "CUDA_VERSION", as_version),
         (Source.ENVIRONMENT, "NV_CUDA_CUDART_VERSION", _package_version),
-        (Source.LABEL, "com.nvidia.cuda.version", _version),
+        (Source.LABEL, "com.nvidia.cuda.version", as_version),
     ),
     "cudnn": (
-        (Source.LABEL, "gpuconsole.cudnn", _version),
-        (Source.ENVIRONMENT, "CUDNN_VERSION", _version),
+        (Source.LABEL, "gpuconsole.cudnn", as_version),
+        (Source.ENVIRONMENT, "CUDNN_VERSION", as_version),
         (Source.ENVIRONMENT, "NV_CUDNN_VERSION", _package_version),
         (Source.LABEL, "com.nvidia.cudnn.version", _package_version),
     ),
     "nccl": (
-        (Source.LABEL, "gpuconsole.nccl", _version),
+        (Source.LABEL, "gpuconsole.nccl", as_version),
         (Source.ENVIRONMENT, "NCCL_VERSION", _package_version),
         (Source.ENVIRONMENT, "NV_LIBNCCL_PACKAGE_VERSION", _package_version),
         (Source.LABEL, "com.nvidia.nccl.version", _package_version),
     ),
     "python": (
-        (Source.LABEL, "gpuconsole.python", _version),
-        (Source.ENVIRONMENT, "PYTHON_VERSION", _version),
-        (Source.ENVIRONMENT, "PYVER", _version),
+        (Source.LABEL, "gpuconsole.python", as_version),
+        (Source.ENVIRONMENT, "PYTHON_VERSION", as_version),
+        (Source.ENVIRONMENT, "PYVER", as_version),
     ),
-    "ngc": ((Source.ENVIRONMENT, "NVIDIA_PYTORCH_VERSION", _version),),
+    "ngc": ((Source.ENVIRONMENT, "NVIDIA_PYTORCH_VERSION", as_version),),
     "require_cuda": ((Source.ENVIRONMENT, "NVIDIA_REQUIRE_CUDA", _any),),
 }
 _OUR_SYSTEM = "gpuconsole.system"
@@ -131,7 +137,7 @@ def image_facts(image: Image, history: Sequence[str] = ()) -> ImageFacts:
     contradictions = []
     for name, fact in _from_history(history, found).items():
         known = found.get(name)
-        if known is not None and not _agree(known.value, fact.value):
+        if known is not None and not agree(known.value, fact.value):
             contradictions.append(f"{known.key} says {name} {known.value}, but {fact.value} was installed later")
         found[name] = fact
     told: dict[str, Fact] = {}
@@ -141,10 +147,14 @@ def image_facts(image: Image, history: Sequence[str] = ()) -> ImageFacts:
         known = found.get(name)
         if known is None:
             found[name] = fact
-        elif not _agree(known.value, fact.value):
+        elif not agree(known.value, fact.value):
             contradictions.append(f"{known.key} says {name} {known.value}, the tag {fact.key} says {fact.value}")
     return ImageFacts(
-        **found, system=_system(image.labels), cpu_only=_cpu_only(found), contradictions=tuple(contradictions)
+        **found,
+        system=_system(image.labels),
+        cpu_only=_cpu_only(found),
+        contradictions=tuple(contradictions),
+        seen_at=None,
     )
 
 
@@ -206,7 +216,7 @@ def _from_tag(text: str) -> dict[str, Fact]:
     return {name: Fact(value=value, source=Source.TAG, key=key) for name, value in values.items()}
 
 
-def _agree(one: str, other: str) -> bool:
+def agree(one: str, other: str) -> bool:
     """Whether two versions are the same as far as both go: ``13.0.2`` and ``13.0``, ``2.9.0+cu128`` and ``2.9.0``."""
     pairs = zip(one.partition("+")[0].split("."), other.partition("+")[0].split("."), strict=False)
     return all(left == right for left, right in pairs)

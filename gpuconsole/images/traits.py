@@ -10,6 +10,7 @@ from gpuconsole.images.compatibility import Compatibility, Kernels
 from gpuconsole.images.facts import Fact, ImageFacts, Source, image_facts
 from gpuconsole.images.reference import is_ngc_pytorch, is_pytorch, parse
 from gpuconsole.images.requirements import demands
+from gpuconsole.images.seen import kernels_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,8 @@ class ImageTraits:
     """It brings a libcuda of its own for older drivers (cuda-compat)."""
     unsure: tuple[str, ...] = ()
     """Facts above that no source states for this very image."""
+    seen: str | None = None
+    """Where what is inside was seen, ``a check on 2026-11-30``; None when it was only read from outside."""
     forward: tuple[str, ...] = ()
     """Older drivers its makers name for data-centre GPUs, ``470.57``."""
 
@@ -63,6 +66,7 @@ def from_local(image: Image, compatibility: Compatibility, facts: ImageFacts | N
         kernels={platform: kernels} if platform and kernels else {},
         demands=(demands(environment),),
         libcuda=_has_libcuda(image, environment),
+        seen=facts.torch.key if facts.torch is not None and facts.torch.source is Source.CHECK else None,
     )
 
 
@@ -84,6 +88,8 @@ def _platform(image: Image) -> str | None:
 def _kernels(
     facts: ImageFacts, environment: Mapping[str, str], compatibility: Compatibility, platform: str
 ) -> Kernels | None:
+    if facts.archs is not None:
+        return kernels_of(facts.archs.value)
     if facts.ngc is not None and (facts.torch is None or facts.torch.source is not Source.HISTORY):
         # NVIDIA builds torch itself, for what this variable of its images says. In other images the same variable is
         # for extensions that are compiled there, and says nothing of torch.

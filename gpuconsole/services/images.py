@@ -10,6 +10,7 @@ from gpuconsole.core.errors import ConsoleError
 from gpuconsole.engine.model import Container, Image
 from gpuconsole.engine.protocol import Engine
 from gpuconsole.images.facts import ImageFacts, image_facts
+from gpuconsole.images.seen import Seen, with_seen
 from gpuconsole.images.verdict import HostTraits, Verdict
 from gpuconsole.services.gather import gather
 
@@ -35,6 +36,7 @@ def view_images(
     host: HostTraits | None = None,
     *,
     histories: Mapping[str, Sequence[str]] | None = None,
+    seen: Mapping[str, Seen] | None = None,
 ) -> tuple[ImageView, ...]:
     """``images`` in their order, joined with the containers that use them.
 
@@ -43,15 +45,25 @@ def view_images(
         containers: All containers.
         host: The machine to judge the images for; None judges none.
         histories: Image id → the commands it was built with, as :func:`read_histories` gives them.
+        seen: Image id → what a check saw in it, as :func:`gpuconsole.services.seenimages.seen_images` gives them.
     """
     names: dict[str, list[str]] = {}
     for container in containers:
         names.setdefault(container.image_id, []).append(container.name)
-    return tuple(_view(image, names.get(image.id, []), host, (histories or {}).get(image.id, ())) for image in images)
+    told = {
+        image.id: known_facts(image, (histories or {}).get(image.id, ()), (seen or {}).get(image.id))
+        for image in images
+    }
+    return tuple(_view(image, names.get(image.id, []), host, told[image.id]) for image in images)
 
 
-def _view(image: Image, users: Sequence[str], host: HostTraits | None, history: Sequence[str]) -> ImageView:
+def known_facts(image: Image, history: Sequence[str] = (), seen: Seen | None = None) -> ImageFacts:
+    """What is inside an image: what it says of itself, and what a check saw there."""
     facts = image_facts(image, history)
+    return facts if seen is None else with_seen(facts, seen)
+
+
+def _view(image: Image, users: Sequence[str], host: HostTraits | None, facts: ImageFacts) -> ImageView:
     return ImageView(image, facts, tuple(sorted(users)), None if host is None else judge_local(image, host, facts))
 
 
