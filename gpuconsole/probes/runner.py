@@ -6,17 +6,18 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from gpuconsole.core.document import jsonable
 from gpuconsole.engine.model import Container
 from gpuconsole.engine.protocol import Engine
-from gpuconsole.probes import archive, catalog, payload
+from gpuconsole.probes import archive, payload, suite
 from gpuconsole.probes.conversation import Conversation, Heard
 from gpuconsole.probes.local import LocalPlace
 from gpuconsole.probes.localwords import on_this_machine
 from gpuconsole.probes.parsing import environment_of
+from gpuconsole.probes.payload.plan import BY_SLUG
 from gpuconsole.probes.place import ContainerPlace, Place
 from gpuconsole.probes.records import (
     NO_GPUS,
@@ -30,8 +31,8 @@ from gpuconsole.probes.records import (
 )
 from gpuconsole.probes.verdict import judge
 
-DEADLINE_S = 120.0
-"""For the whole run; a healthy one takes 5 to 45 s."""
+DEADLINE_S = 180.0
+"""For the whole run; a healthy one takes 5 to 45 s, one whose GPUs cannot talk to each other two minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,8 @@ class Request:
     local: bool = False
     """There is no container: words and remedies are for the machine itself."""
     deadline_s: float = DEADLINE_S
+    only: tuple[str, ...] = ()
+    """Names or codes of the checks wanted; none for all."""
     interpreters: tuple[str, ...] = ()
     """To be preferred before those found there."""
 
@@ -59,6 +62,7 @@ def run_check(
     cancel: threading.Event,
     deadline_s: float = DEADLINE_S,
     ephemeral: bool = False,
+    only: tuple[str, ...] = (),
 ) -> CheckReport:
     """Run all checks inside a running container.
 
@@ -70,8 +74,10 @@ def run_check(
         cancel: When set, the payload is killed inside and the report says ``cancelled``.
         deadline_s: After so many seconds likewise, with ``timeout``.
         ephemeral: The container was made for this check and goes with it.
+        only: Names or codes of the checks wanted; none for all.
 
     Raises:
+        UsageError: There is no check of a name in ``only``.
         Conflict: The container does not run, or is paused.
         EngineUnavailable: The engine does not answer (any more).
     """
@@ -82,7 +88,7 @@ def run_check(
         image_id=container.image_id,
         container_id=container.id,
     )
-    request = Request(asked=asked_gpus, environment=environment, ephemeral=ephemeral, deadline_s=deadline_s)
+    request = Request(asked=asked_gpus, environment=environment, ephemeral=ephemeral, deadline_s=deadline_s, only=only)
     return run(ContainerPlace(engine, container), request, on_record=on_record, cancel=cancel)
 
 
@@ -92,6 +98,7 @@ def run_local(
     on_record: Callable[[Record], None],
     cancel: threading.Event,
     deadline_s: float = DEADLINE_S,
+    only: tuple[str, ...] = (),
 ) -> CheckReport:
     """Run all checks on this machine's Python: the one gpuconsole runs on, else one that has torch.
 
@@ -104,6 +111,7 @@ def run_local(
         deadline_s=deadline_s,
         local=True,
         interpreters=place.pythons,
+        only=only,
     )
     return run(place, request, on_record=on_record, cancel=cancel)
 
@@ -122,10 +130,16 @@ def run(place: Place, request: Request, *, on_record: Callable[[Record], None], 
     return _report(heard, request, seconds=round(time.monotonic() - begun, 3))
 
 
+def with_host_checks(report: CheckReport, results: Sequence[CheckResult]) -> CheckReport:
+    """``report`` with what the host itself has checked, and the verdict on all of it."""
+    checks = suite.sorted_for_report((*report.checks, *results))
+    return replace(report, checks=checks, verdict=judge(checks, report.environment, report.end))
+
+
 def _told(request: Request) -> dict[str, object]:
     """What the payload is told of a check."""
     return {
-        "checks": [check.id for check in catalog.CHECKS],
+        "checks": list(suite.select(request.only).inside),
         **told_of(request.asked),
         "ephemeral": request.ephemeral,
         "deadline_s": request.deadline_s,
@@ -182,15 +196,16 @@ def _report(heard: Heard, request: Request, *, seconds: float) -> CheckReport:
         RunEnd.BROKEN: "the run ended before it",
     }[heard.end]
     checks = [] if heard.obstacle is None else [heard.obstacle]
-    for check in catalog.CHECKS:
-        skipped = CheckResult(check.id, check.code, CheckStatus.SKIP, why_not)
-        checks.append(heard.results.get(check.id, skipped))
+    selection = suite.select(request.only)
+    for slug in selection.inside:
+        skipped = CheckResult(slug, BY_SLUG[slug].code, CheckStatus.SKIP, why_not)
+        checks.append(heard.results.get(slug, skipped))
     if request.local:
         checks = [on_this_machine(check, environment.python_path or sys.executable) for check in checks]
     return CheckReport(
         end=heard.end,
         environment=environment,
-        checks=tuple(checks),
+        checks=suite.sorted_for_report(checks),
         verdict=judge(checks, environment, heard.end),
         notes=tuple(heard.notes),
         seconds=seconds,

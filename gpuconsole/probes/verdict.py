@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gpuconsole.probes.catalog import CHECKS
 from gpuconsole.probes.records import CheckResult, CheckStatus, Environment, RunEnd, Verdict
+from gpuconsole.probes.suite import sorted_by_cause
 
 
 def judge(checks: Sequence[CheckResult], environment: Environment, end: RunEnd) -> Verdict:
-    """The verdict on ``checks``, which stand in the order of cause: the first failure explains the others."""
+    """The verdict on ``checks``; of several failures the one that explains the others is named."""
+    checks = sorted_by_cause(checks)
     failed = [check for check in checks if check.status is CheckStatus.FAIL]
     if failed:
         more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
@@ -26,6 +29,8 @@ def judge(checks: Sequence[CheckResult], environment: Environment, end: RunEnd) 
 
 
 def _where(checks: Sequence[CheckResult], environment: Environment) -> str:
+    if not {check.id for check in checks}.issuperset(check.id for check in CHECKS):
+        return "Nothing failed of what was checked"
     kernel = next((check for check in checks if check.id == "check.kernel"), None)
     if kernel is not None and kernel.status in (CheckStatus.OK, CheckStatus.WARN):
         count = len(environment.gpus)

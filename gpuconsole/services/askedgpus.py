@@ -12,7 +12,7 @@ from gpuconsole.probes.records import AskedGpu, AskedGpus
 from gpuconsole.services.overview import overview
 from gpuconsole.services.session import Session
 
-_ELSEWHERE = "the engine is not on this machine"
+ELSEWHERE = "the engine is not on this machine"
 _MOST_HOLDERS = 5
 
 
@@ -24,7 +24,7 @@ def asked_of_machine(session: Session) -> AskedGpus:
 def asked_of(session: Session, container: Container) -> AskedGpus:
     """The GPUs a container was given, with what the host knows of them now."""
     if not session.engine.info().local:
-        return _asked(container, None, unknown=_ELSEWHERE)
+        return _asked(container, None, unknown=ELSEWHERE)
     host = overview(session, names={container.id: container.name})
     if host.snapshot.problem is not None:
         return _asked(container, None, unknown=host.snapshot.problem)

@@ -8,10 +8,12 @@ from dataclasses import replace
 from gpuconsole.engine.model import Container
 from gpuconsole.launch.spec import LaunchSpec
 from gpuconsole.probes.records import CheckReport, Record, RunEnd
-from gpuconsole.probes.runner import DEADLINE_S, run_check, run_local
-from gpuconsole.services.askedgpus import asked_of, asked_of_machine
+from gpuconsole.probes.runner import DEADLINE_S, run_check, run_local, with_host_checks
+from gpuconsole.probes.suite import select
+from gpuconsole.services.askedgpus import ELSEWHERE, asked_of, asked_of_machine
 from gpuconsole.services.cancelling import Cancellation, Cancelled
 from gpuconsole.services.checkhost import waiting_container
+from gpuconsole.services.checkwatch import GpuWatch
 from gpuconsole.services.launching import OnStep
 from gpuconsole.services.naming import find, need_running
 from gpuconsole.services.session import Session
@@ -26,6 +28,7 @@ def check_container(
     *,
     cancel: Cancellation | None = None,
     deadline_s: float = DEADLINE_S,
+    only: tuple[str, ...] = (),
 ) -> CheckReport:
     """Check a running container.
 
@@ -35,8 +38,10 @@ def check_container(
         on_record: Called at each step and result of the checks.
         cancel: Ends it at any moment.
         deadline_s: For all checks.
+        only: Names or codes of the checks wanted; none for all.
 
     Raises:
+        UsageError: There is no check of a name in ``only``.
         NotFound: There is none of this name; the hint names the nearest.
         Conflict: It does not run.
         Cancelled: ``cancel`` was used; the payload was ended inside.
@@ -44,7 +49,7 @@ def check_container(
     """
     found = find(session.engine, container) if isinstance(container, str) else container
     need_running(found, "a check")
-    report = _checked(session, found, on_record, cancel=cancel or Cancellation(), deadline_s=deadline_s)
+    report = _checked(session, found, on_record, cancel=cancel or Cancellation(), deadline_s=deadline_s, only=only)
     return _unless_cancelled(report, f"container {found.name}")
 
 
@@ -57,6 +62,7 @@ def check_image(
     cancel: Cancellation | None = None,
     deadline_s: float = DEADLINE_S,
     called: str | None = None,
+    only: tuple[str, ...] = (),
 ) -> CheckReport:
     """Check an image in a fresh container, which is removed whatever happens.
 
@@ -68,32 +74,47 @@ def check_image(
         cancel: Ends it at any moment.
         deadline_s: For the checks alone.
         called: The image's name for people, where ``spec`` has its id.
+        only: Names or codes of the checks wanted; none for all.
 
     Raises:
+        UsageError: There is no check of a name in ``only``.
         NotFound: There is no such image.
         GpuNotFound: Its GPUs do not exist, or cannot be given.
         Cancelled: ``cancel`` was used; container and payload are gone.
         ConsoleError: The engine refused or failed.
     """
     cancel = cancel or Cancellation()
+    select(only)  # a name that does not exist shall not cost a launch
     with waiting_container(session, spec, on_step, cancel=cancel, deadline_s=deadline_s) as container:
-        report = _checked(session, container, on_record, cancel=cancel, deadline_s=deadline_s, ephemeral=True)
+        report = _checked(
+            session, container, on_record, cancel=cancel, deadline_s=deadline_s, ephemeral=True, only=only
+        )
     report = replace(report, environment=replace(report.environment, where=f"image {called or spec.image}"))
     return _unless_cancelled(report, f"image {called or spec.image}")
 
 
 def check_local(
-    session: Session, on_record: OnRecord, *, cancel: Cancellation | None = None, deadline_s: float = DEADLINE_S
+    session: Session,
+    on_record: OnRecord,
+    *,
+    cancel: Cancellation | None = None,
+    deadline_s: float = DEADLINE_S,
+    only: tuple[str, ...] = (),
 ) -> CheckReport:
     """Check this machine's own Python.
 
     Raises:
+        UsageError: There is no check of a name in ``only``.
         Cancelled: ``cancel`` was used.
     """
     stop = (cancel or Cancellation()).event
-    asked = asked_of_machine(session)
-    report = run_local(asked_gpus=asked, on_record=on_record, cancel=stop, deadline_s=deadline_s)
-    return _unless_cancelled(report, "this machine")
+    asked, problem = asked_of_machine(session), session.gpus.snapshot().problem or ""
+
+    def inside() -> CheckReport:
+        return run_local(asked_gpus=asked, on_record=on_record, cancel=stop, deadline_s=deadline_s, only=only)
+
+    watch = GpuWatch(session, asked, problem=problem)
+    return _unless_cancelled(_with_host(watch, inside, on_record, only), "this machine")
 
 
 def _checked(
@@ -104,12 +125,33 @@ def _checked(
     cancel: Cancellation,
     deadline_s: float,
     ephemeral: bool = False,
+    only: tuple[str, ...] = (),
 ) -> CheckReport:
     asked = asked_of(session, container)
-    return run_check(
-        session.engine, container, asked_gpus=asked, on_record=on_record, cancel=cancel.event,
-        deadline_s=deadline_s, ephemeral=ephemeral,
-    )  # fmt: skip
+
+    def inside() -> CheckReport:
+        return run_check(
+            session.engine, container, asked_gpus=asked, on_record=on_record, cancel=cancel.event,
+            deadline_s=deadline_s, ephemeral=ephemeral, only=only,
+        )  # fmt: skip
+
+    problem = "" if session.engine.info().local else ELSEWHERE
+    return _with_host(GpuWatch(session, asked, problem=problem), inside, on_record, only)
+
+
+def _with_host(
+    watch: GpuWatch, inside: Callable[[], CheckReport], on_record: OnRecord, only: tuple[str, ...]
+) -> CheckReport:
+    """Run the checks inside while the host watches, and put both together."""
+    wanted = select(only).host
+    if not wanted:
+        return inside()
+    with watch:
+        report = inside()
+    results = [watch.result(check) for check in wanted]
+    for result in results:
+        on_record(result)
+    return with_host_checks(report, results)
 
 
 def _unless_cancelled(report: CheckReport, where: str) -> CheckReport:
