@@ -55,12 +55,14 @@ def catalog(
         return
     from gpuconsole.services.catalog import load_catalog, view_catalog
     from gpuconsole.services.fitting import machine
+    from gpuconsole.services.seenimages import seen_in_catalog
 
     description = _description(driver, capabilities, names, arch, gpu_path)
     known = load_catalog()
     here = machine(settings.session(), description)
     _warn(here)
-    views = [view for view in view_catalog(known, here.traits) if everything or view.recommended]
+    seen = {} if here.described else seen_in_catalog(settings.session())
+    views = [view for view in view_catalog(known, here.traits, seen=seen) if everything or view.recommended]
     if as_json:
         from gpuconsole.cli.output import json_document
 
@@ -187,6 +189,7 @@ def image_document(view: CatalogView) -> dict[str, Any]:
         "digest": image.digest,
         "sizes_bytes": image.sizes,
         "asked_at": image.asked_at,
+        "seen_at": view.seen_at,
         "gone": image.gone,
         "unsure": image.unsure,
         "note": image.note,

@@ -140,16 +140,18 @@ def inspect(settings: Settings, name: str, as_json: bool) -> None:
     """
     from gpuconsole.cli.container_document import endpoint_part, inspected
     from gpuconsole.cli.inspection import inspection
-    from gpuconsole.images.facts import image_facts
     from gpuconsole.services.containers import view as join_view
+    from gpuconsole.services.images import known_facts
     from gpuconsole.services.naming import find
+    from gpuconsole.services.seenimages import seen_images
     from gpuconsole.services.tunnels import server_of
 
     session = settings.session()
     container = find(session.engine, name)
     view = join_view(session, [container])[0]
     try:
-        facts = image_facts(session.engine.image(container.image_id))
+        image = session.engine.image(container.image_id)
+        facts = known_facts(image, seen=seen_images().get(image.id))
     except ConsoleError:  # the image may be gone; the container runs on without
         facts = None
     server = server_of(session.endpoint.url)

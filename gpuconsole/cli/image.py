@@ -1,4 +1,4 @@
-"""``gpuconsole image rm | prune``: what takes images away."""
+"""``gpuconsole image inspect | rm | prune``: one image, and what takes images away."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpuconsole.cli.context import Settings, pass_settings
+from gpuconsole.cli.image_inspect import inspect
 from gpuconsole.cli.names import complete_image
 from gpuconsole.cli.output import confirm, data, failure, json_document, talk
 from gpuconsole.core.errors import Conflict, ConsoleError, ExitCode
@@ -24,11 +25,15 @@ _json = click.option("--json", "as_json", is_flag=True, help="A JSON document.")
 
 
 @click.group(
-    epilog="\b\nExamples:\n  gpuconsole image rm team/train:1\n  gpuconsole image prune --all --dry-run\n"
+    epilog="\b\nExamples:\n  gpuconsole image inspect team/train:1\n"
+    "  gpuconsole image rm team/train:1\n  gpuconsole image prune --all --dry-run\n"
     "\b\n'gpuconsole images' lists what is here."
 )
 def image() -> None:
-    """Take images away. Never one that a lock file pins or a container was made from."""
+    """Look into an image, or take images away: never one that a lock file pins or a container was made from."""
+
+
+image.add_command(inspect)
 
 
 @image.command(

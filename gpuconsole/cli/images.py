@@ -45,17 +45,19 @@ def images(settings: Settings, as_json: bool, every_tag: bool) -> None:
     """List local images, the newest first, with the versions inside and the containers made from them.
 
     Versions are read from the image's environment, its labels, the commands it was built with and, for the official
-    PyTorch images, its tag; nothing is started. A dash is "not said anywhere". --json names the source of each. HERE
-    says whether the image runs with this machine's driver and GPUs, as far as that can be told from outside.
+    PyTorch images, its tag; nothing is started. What a check saw in an image counts more than all of these. A dash is
+    "not said anywhere". --json names the source of each. HERE says whether the image runs with this machine's driver
+    and GPUs, as far as that is known; 'gpuconsole image inspect' gives the reasons.
     """
     from gpuconsole.services.fitting import engine_machine
     from gpuconsole.services.images import read_histories, view_images
+    from gpuconsole.services.seenimages import seen_images
 
     session = settings.session()
     here = engine_machine(session)
     found = session.engine.images()
     histories = read_histories(session.engine, found)
-    views = view_images(found, session.engine.containers(), here.traits, histories=histories)
+    views = view_images(found, session.engine.containers(), here.traits, histories=histories, seen=seen_images())
     if as_json:
         from gpuconsole.cli.container_document import endpoint_part
 
@@ -138,6 +140,7 @@ def image_document(view: ImageView) -> dict[str, Any]:
         "architecture": image.architecture,
         "os": image.os,
         "facts": view.facts,
+        "seen_at": view.facts.seen_at,
         **_verdict_part(view),
         "used_by": view.used_by,
         "entrypoint": mask_arguments(image.entrypoint),

@@ -41,9 +41,9 @@ class Seen:
     """It ran in a container made for it; in any other somebody may have installed another torch since."""
 
     @property
-    def day(self) -> str:
-        """``2026-11-30``, of the place this program runs in."""
-        return time.strftime("%Y-%m-%d", time.localtime(self.at))
+    def where(self) -> str:
+        """``a check on 2026-11-30``, by the calendar of this machine."""
+        return f"a check on {time.strftime('%Y-%m-%d', time.localtime(self.at))}"
 
 
 def seen_in(document: str, at: float) -> tuple[str, Seen] | None:
@@ -130,7 +130,7 @@ def with_seen(facts: ImageFacts, seen: Seen) -> ImageFacts:
     """
     if not seen.fresh and facts.torch is not None and not agree(facts.torch.value, seen.torch):
         return facts
-    where = f"a check on {seen.day}"
+    where = seen.where
     found: dict[str, Fact] = {}
     contradictions = list(facts.contradictions)
     values = {

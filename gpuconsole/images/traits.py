@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gpuconsole.engine.model import Image
 from gpuconsole.images.compatibility import Compatibility, Kernels
 from gpuconsole.images.facts import Fact, ImageFacts, Source, image_facts
 from gpuconsole.images.reference import is_ngc_pytorch, is_pytorch, parse
 from gpuconsole.images.requirements import demands
-from gpuconsole.images.seen import kernels_of
+from gpuconsole.images.seen import Seen, kernels_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +67,25 @@ def from_local(image: Image, compatibility: Compatibility, facts: ImageFacts | N
         demands=(demands(environment),),
         libcuda=_has_libcuda(image, environment),
         seen=facts.torch.key if facts.torch is not None and facts.torch.source is Source.CHECK else None,
+    )
+
+
+def traits_with(traits: ImageTraits, seen: Seen, platform: str | None) -> ImageTraits:
+    """The traits of an image of the catalog that lies here, with what a check saw in it.
+
+    Args:
+        traits: As the catalog has them.
+        seen: What a check saw.
+        platform: ``linux/amd64``, which the image here is for; None when that is not known.
+    """
+    kernels = kernels_of(seen.archs) if seen.archs else None
+    return replace(
+        traits,
+        torch=seen.torch,
+        cuda=seen.cuda or traits.cuda,
+        cpu_only=seen.cuda is None,
+        kernels={**traits.kernels, platform: kernels} if kernels and platform else traits.kernels,
+        seen=seen.where,
     )
 
 

@@ -14,6 +14,8 @@ from gpuconsole.images.choice import Alternatives
 from gpuconsole.images.compatibility import shipped_compatibility
 from gpuconsole.images.judge import judge
 from gpuconsole.images.reference import is_pytorch, parse, pytorch_tag
+from gpuconsole.images.seen import Seen
+from gpuconsole.images.traits import traits_with
 from gpuconsole.images.verdict import HostTraits, Verdict, Word
 from gpuconsole.images.versions import minor, version
 
@@ -31,6 +33,8 @@ class CatalogView:
     """It is in the short list for the machine's driver."""
     instead: CatalogImage | None = None
     """What would run, for an image that will not."""
+    seen_at: float | None = None
+    """When a check looked into it here, in seconds since the epoch; None when none is remembered."""
 
     @property
     def needs(self) -> dict[str, Any]:
@@ -88,10 +92,13 @@ def with_findings(catalog: Catalog) -> Catalog:
     return apply(catalog, load_findings())
 
 
-def judge_entry(image: CatalogImage, host: HostTraits) -> Verdict:
-    """The verdict on one entry."""
+def judge_entry(image: CatalogImage, host: HostTraits, seen: Seen | None = None) -> Verdict:
+    """The verdict on one entry; with what a check saw in the image, where it lies here."""
     compatibility = shipped_compatibility()
-    return judge(traits(image, compatibility), host, compatibility)
+    known = traits(image, compatibility)
+    if seen is not None:
+        known = traits_with(known, seen, f"linux/{host.architecture}" if host.architecture else None)
+    return judge(known, host, compatibility)
 
 
 def never_published(catalog: Catalog, reference: str) -> str | None:
@@ -116,10 +123,18 @@ def never_published(catalog: Catalog, reference: str) -> str | None:
     return f"PyTorch published no image of {minor(tag.torch)} with CUDA {tag.cuda}; there are those with {listed}."
 
 
-def view_catalog(catalog: Catalog, host: HostTraits) -> tuple[CatalogView, ...]:
-    """Every entry with its verdict: the recommended ones first, of those the best verdict first."""
-    compatibility = shipped_compatibility()
-    verdicts = {image.reference: judge(traits(image, compatibility), host, compatibility) for image in catalog.images}
+def view_catalog(
+    catalog: Catalog, host: HostTraits, *, seen: Mapping[str, Seen] | None = None
+) -> tuple[CatalogView, ...]:
+    """Every entry with its verdict: the recommended ones first, of those the best verdict first.
+
+    Args:
+        catalog: The entries.
+        host: The machine to judge them for.
+        seen: Reference → what a check saw in the image of that name which lies here.
+    """
+    seen = seen or {}
+    verdicts = {image.reference: judge_entry(image, host, seen.get(image.reference)) for image in catalog.images}
     words = {reference: verdict.word for reference, verdict in verdicts.items()}
     listed = [image for image in catalog.recommended(host.driver) if _is_for(image, host)]
     recommended = sorted(listed, key=lambda image: _ORDER.index(words[image.reference]))
@@ -132,6 +147,7 @@ def view_catalog(catalog: Catalog, host: HostTraits) -> tuple[CatalogView, ...]:
             verdict=verdicts[image.reference],
             recommended=image.reference in first,
             instead=alternatives.nearest(image) if words[image.reference] is Word.WILL_NOT_RUN else None,
+            seen_at=told.at if (told := seen.get(image.reference)) is not None else None,
         )
         for image in (*recommended, *others)
     )

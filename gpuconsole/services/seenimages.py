@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
+from gpuconsole.core.errors import ConsoleError
 from gpuconsole.core.paths import state_dir
 from gpuconsole.core.store import FILE
+from gpuconsole.images.reference import parse
 from gpuconsole.images.seen import Seen, seen_in
 from gpuconsole.services.runs import Run, RunKind, Runs
+
+if TYPE_CHECKING:
+    from gpuconsole.engine.model import Image
+    from gpuconsole.services.session import Session
 
 
 class SeenImages:
@@ -32,6 +39,31 @@ class SeenImages:
             if before is None or (seen.fresh, seen.at) > (before.fresh, before.at):
                 found[image] = seen
         return found
+
+
+def seen_by_name(images: Iterable[Image], seen: Mapping[str, Seen]) -> dict[str, Seen]:
+    """Reference, as the catalog writes it → what a check saw in the local image of that name."""
+    found: dict[str, Seen] = {}
+    for image in images:
+        if image.id not in seen:
+            continue
+        for name in (*image.tags, *image.digests):
+            try:
+                found[str(parse(name))] = seen[image.id]
+            except ValueError:
+                continue
+    return found
+
+
+def seen_in_catalog(session: Session) -> dict[str, Seen]:
+    """The same for the engine of a session; nothing where no check is remembered, or the engine does not answer."""
+    seen = seen_images()
+    if not seen:
+        return {}
+    try:
+        return seen_by_name(session.engine.images(), seen)
+    except ConsoleError:
+        return {}
 
 
 def seen_images(runs: Runs | None = None) -> Mapping[str, Seen]:

@@ -54,11 +54,11 @@ def unsuitable_by_catalog(session: Session, name: str) -> tuple[str, ...]:
 
 
 def _of_local(session: Session, name: str, host: HostTraits) -> tuple[str, ...]:
-    from gpuconsole.images.facts import image_facts
-    from gpuconsole.services.images import judge_local
+    from gpuconsole.services.images import judge_local, known_facts
+    from gpuconsole.services.seenimages import seen_images
 
     image = session.engine.image(name)
-    facts = image_facts(image, session.engine.image_history(image.id))
+    facts = known_facts(image, session.engine.image_history(image.id), seen_images().get(image.id))
     return _sentence(name, judge_local(image, host, facts))
 
 
