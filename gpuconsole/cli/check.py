@@ -105,6 +105,17 @@ def check(
     return ExitCode.FAILED if report.failed else ExitCode.OK
 
 
+def _names(only: tuple[str, ...]) -> tuple[str, ...]:
+    """The checks that were asked for, each of which exists; none for all."""
+    from gpuconsole.probes.suite import select
+
+    names = tuple(name.strip() for each in only for name in each.split(",") if name.strip())
+    if only and not names:
+        raise click.UsageError("--only takes names or codes of checks, with commas: --only shm,C11.")
+    select(names)
+    return names
+
+
 def _check(
     session: Session,
     told: CheckTalk,

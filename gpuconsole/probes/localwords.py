@@ -54,7 +54,7 @@ _REMEDIES: dict[str, tuple[tuple[str, str], ...]] = {
         ("", "Set TORCHINDUCTOR_CACHE_DIR to a folder that can be written."),
     ),
     "check.all-reduce": (
-        ("/dev/shm", _LARGER_SHM),
+        ("too small", _LARGER_SHM),
         ("direct traffic", "Turn off the IOMMU or ACS in the firmware, or set NCCL_P2P_DISABLE=1."),
         ("gloo", "Look whether this machine can resolve its own name: getent hosts $(hostname)."),
         ("", "Set NCCL_DEBUG=INFO and run it again: the last lines name the step."),

@@ -1,1 +1,3 @@
 """What runs in a process of its own, each a module with ``main(config)``."""
+
+from __future__ import annotations
