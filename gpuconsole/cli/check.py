@@ -78,6 +78,7 @@ def check(
     from gpuconsole.cli.interrupts import left_at_once, run_interruptible
     from gpuconsole.probes.records import RunEnd
     from gpuconsole.probes.runner import DEADLINE_S
+    from gpuconsole.services.checkrecords import remember_check
 
     only = _names(only)
     session, told = settings.session(), CheckTalk()
@@ -99,6 +100,8 @@ def check(
         )
     finally:
         told.finish()
+    if not only:  # some of the checks alone are no verdict to remember
+        remember_check(report)
     told.result(report, as_json=as_json)
     if report.end is RunEnd.TIMEOUT:
         return ExitCode.TIMEOUT
