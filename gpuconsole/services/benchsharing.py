@@ -35,6 +35,11 @@ _ENVIRONMENT = (
 )  # fmt: skip
 """What is told of where it ran: all that bears on speed, and nothing that names a container, a user or a folder."""
 _ANOTHER = "another process"
+_HIDDEN = "…"
+_WORD = re.compile(r"[\w.+:-]{1,40}")
+_QUAD = re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}\b")
+_TOLD = frozenset({"why", "fix", "unknown", "words", "sentence", "because"})
+"""What is told in sentences, where four numbers with dots are an address and no version."""
 
 
 def shared_document(run: BenchRun, *, stand_ins: StandIns | None = None, salt: bytes | None = None) -> dict[str, Any]:
@@ -55,22 +60,40 @@ def shared_document(run: BenchRun, *, stand_ins: StandIns | None = None, salt: b
         record["contended_by"] = [_ANOTHER for _ in record["contended_by"]]
         if record["contended"]:
             record["verdict"]["words"] = f"not judged: {_ANOTHER} used the GPU"
+        record |= {name: _words_alone(record[name]) for name in ("values", "params")}
     body |= {"subject": body["environment"]["where"], "subject_id": "", "notes": [], "shared": True}
-    cleaned: dict[str, Any] = _without_addresses(names.clean(body))
+    named = [name for name in (run.subject, run.environment.where.partition(" ")[2]) if run.subject_id and name]
+    cleaned: dict[str, Any] = _without(names.clean(body), named)
     return cleaned
+
+
+def _words_alone(data: Any) -> Any:
+    """Figures and single words; what a sentence of strangers may say is left out."""
+    if isinstance(data, dict):
+        return {name: _words_alone(value) for name, value in data.items()}
+    if isinstance(data, list):
+        return [_words_alone(item) for item in data]
+    return data if not isinstance(data, str) or _WORD.fullmatch(data) else _HIDDEN
 
 
 def _hashed(uuid: str | None, salt: bytes) -> str | None:
     return None if uuid is None else f"gpu-{hashlib.sha256(salt + uuid.encode()).hexdigest()[:16]}"
 
 
-def _without_addresses(data: Any) -> Any:
-    """Addresses on the PCI bus and forms of UUIDs that no stand-in knows taken out of every text."""
+def _without(data: Any, named: list[str], key: str = "") -> Any:
+    """Names of the subject and addresses that no stand-in knows taken out of every text."""
     if isinstance(data, dict):
-        return {name: _without_addresses(value) for name, value in data.items()}
+        return {name: _without(value, named, name) for name, value in data.items()}
     if isinstance(data, list):
-        return [_without_addresses(item) for item in data]
-    return _PCI.sub("…", data) if isinstance(data, str) else data
+        return [_without(item, named, key) for item in data]
+    if not isinstance(data, str):
+        return data
+    data = _PCI.sub(_HIDDEN, data)
+    if key not in _TOLD:
+        return data
+    for name in named:
+        data = re.sub(rf"(?<![\w-]){re.escape(name)}(?![\w-])", _HIDDEN, data)
+    return _QUAD.sub(_HIDDEN, data)
 
 
 def read_run(path: Path | None) -> BenchRun:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -24,8 +25,8 @@ def graded(score: float, *, siblings: tuple[float, ...] = (), history: tuple[flo
     return grade(one, run(one, gpus=UNKNOWN), Peers(siblings, history))
 
 
-def on(name: str, **fields: object) -> BenchRun:
-    one = record(**fields)  # type: ignore[arg-type]
+def on(name: str, **fields: Any) -> BenchRun:
+    one = record(**fields)
     return grade_run(run(one, gpus=(gpu(name=name),)), lambda _: Peers())
 
 
@@ -69,7 +70,7 @@ def test_without_anything_to_compare_there_is_no_grade() -> None:
 
 
 @pytest.mark.parametrize("disturbed", [{"noisy": True}, {"contended": True, "contended_by": ("python train.py",)}])
-def test_what_was_disturbed_is_not_judged_and_judges_nothing(disturbed: dict[str, object]) -> None:
+def test_what_was_disturbed_is_not_judged_and_judges_nothing(disturbed: dict[str, Any]) -> None:
     one = record(score=10.0, **disturbed)
     found = grade(one, run(one), Peers(siblings=(787,), history=(787,)))
     assert found.verdict.level is BenchLevel.NOISY

@@ -63,11 +63,11 @@ def test_a_wrong_result_comes_before_any_speed() -> None:
 
 
 def test_heat_is_named_when_it_lasts_and_not_when_it_is_a_moment() -> None:
-    hot = {"reasons": ("hw-thermal",), "reasons_share": {"hw-thermal": 0.6}}
+    hot: dict[str, Any] = {"reasons": ("hw-thermal",), "reasons_share": {"hw-thermal": 0.6}}
     assert "heat limits this box" in limit(record(dev=(held(1200, **hot),))).sentence
     moment = hot | {"reasons_share": {"hw-thermal": 0.05}}
     assert "heat" not in limit(record(dev=(held(1755, **moment),))).sentence
-    capped = {"reasons": ("sw-power-cap",), "reasons_share": {"sw-power-cap": 1.0}}
+    capped: dict[str, Any] = {"reasons": ("sw-power-cap",), "reasons_share": {"sw-power-cap": 1.0}}
     assert "power" not in limit(record(dev=(held(1500, **capped),))).sentence, "a power cap is how such cards work"
 
 
@@ -107,7 +107,7 @@ def test_claims_become_numbers_of_this_machine() -> None:
         record("bench.conv", 250.0, params={"precision": "bf16", "channels_last": False}),
         record("bench.conv", 100.0, params={"precision": "fp32", "channels_last": False}),
         record("bench.compile", 1.14, unit="x", params={"case": "block"}),
-        record("bench.ddp", 1.0, gpu=(0, 1), params={"gpus": 2}, values={"efficiency": 0.93}),
+        record("bench.ddp", 1.0, gpu=(0, 1), params={"ranks": 2}, values={"efficiency": 0.93}),
     )
     assert found == {
         "amp": ("1.70×", "as-claimed"),
