@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpuconsole.cli.context import Settings, pass_settings
-from gpuconsole.cli.launch_options import launch_options, options_from
-from gpuconsole.cli.names import complete_image
+from gpuconsole.cli.launch_options import launch_options, typed_fields
+from gpuconsole.cli.launch_profile import launch_spec
+from gpuconsole.cli.names import complete_image, complete_launch
 from gpuconsole.cli.output import data, json_document, talk
 from gpuconsole.core.errors import ExitCode
 
@@ -24,7 +25,9 @@ Examples:
   gpuconsole launch IMAGE --gpus 2 -v .:/workspace -- torchrun --standalone --nproc-per-node 2 train.py
   gpuconsole launch IMAGE --gpus device=0,2 -v ~/data:/data:ro -v runs:/runs -p 8888:8888
   gpuconsole launch IMAGE --rm --wait -- python -c 'import torch; print(torch.__version__)'
-  gpuconsole launch IMAGE --gpus all --dry-run
+  gpuconsole launch IMAGE --kind torchrun --gpus 2 -v .:/workspace -w /workspace -- train.py
+  gpuconsole launch IMAGE --kind jupyter -v .:/workspace -w /workspace
+  gpuconsole launch train --gpus 4 -e LR=0.1 --dry-run
 \b
 --gpus as docker has it: a number is a count, the freest of them; device=0,2 names indices
 or UUIDs; all, none, auto (one). Containers get them by UUID, whatever was written.
@@ -52,7 +55,7 @@ class _LaunchCommand(click.Command):
         except click.UsageError as error:
             if "unexpected extra argument" not in error.message:
                 raise
-            told = f"{error.message} Write -- between IMAGE with its options and the command to run in it."
+            told = f"{error.message} Write -- between PROFILE or IMAGE with its options and the command to run in it."
             raise click.UsageError(told, ctx) from error
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
@@ -61,7 +64,8 @@ class _LaunchCommand(click.Command):
 
 
 @click.command(cls=_LaunchCommand, epilog=_EPILOG, options_metavar="[OPTIONS]")
-@click.argument("image", metavar="IMAGE", shell_complete=complete_image)
+@click.argument("word", metavar="PROFILE|IMAGE", shell_complete=complete_launch)
+@click.option("--image", metavar="IMAGE", help="In place of the profile's image.", shell_complete=complete_image)
 @launch_options
 @click.option("-d", "--detach", is_flag=True, help="In the background, as it always is without --wait.")
 @click.option("--wait", is_flag=True, help="Follow its output and return its exit code.")
@@ -70,9 +74,22 @@ class _LaunchCommand(click.Command):
 @pass_settings
 @click.pass_context
 def launch(
-    ctx: click.Context, settings: Settings, /, *, detach: bool, wait: bool, dry_run: bool, as_json: bool, **given: Any
+    ctx: click.Context,
+    settings: Settings,
+    /,
+    *,
+    word: str,
+    image: str | None,
+    detach: bool,
+    wait: bool,
+    dry_run: bool,
+    as_json: bool,
+    **given: Any,
 ) -> int:
-    """Start a container from IMAGE with the chosen GPUs and volumes; its name is printed.
+    """Start a container from a profile, or from an image, with the chosen GPUs and volumes; its name is printed.
+
+    A word is a profile when gpuconsole.toml, of this project or your own, has one of that name; everything else, and
+    all that has a ':', '/', '.' or '@' in it, is an image. Options come on top of what the profile says.
 
     Without a COMMAND the image's own runs, with a terminal, so that a shell stays to be attached to.
     """
@@ -81,16 +98,11 @@ def launch(
     if not dry_run:
         settings.may_change("launch a container")
     session = settings.session()
-    spec = _spec(session, given, command=ctx.meta["command"])
+    typed = typed_fields(given, command=ctx.meta["command"])
+    spec = launch_spec(session, word, image, typed, ask=not dry_run)
     if dry_run:
         return _dry_run(session, spec, foreground=wait, as_json=as_json)
     return _launch(session, spec, wait=wait, as_json=as_json)
-
-
-def _spec(session: Session, given: dict[str, Any], *, command: tuple[str, ...]) -> LaunchSpec:
-    from gpuconsole.services.weighing import spec_of
-
-    return spec_of(session, options_from(given, image=given.pop("image"), command=command))
 
 
 def _dry_run(session: Session, spec: LaunchSpec, *, foreground: bool, as_json: bool) -> int:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
-
-if TYPE_CHECKING:
-    from gpuconsole.launch.options import LaunchOptions
 
 _FIELDS = {
     "volume": "volumes", "publish": "ports", "env": "environment", "env_file": "env_files", "workdir": "working_dir",
@@ -51,8 +48,8 @@ _OPTIONS = (
     click.option("--init/--no-init", default=None, help="A small init that reaps processes (default)."),
     click.option("-i", "--interactive", is_flag=True, help="Terminal and input, also with a command."),
     click.option("-t", "--tty", is_flag=True, help="The same as -i; both are always given together."),
-    click.option("--rm", "auto_remove", is_flag=True, default=None, help="Remove it when it ends."),
-    click.option("--read-only", is_flag=True, default=None, help="Its own file system cannot be written."),
+    click.option("--rm/--no-rm", "auto_remove", default=None, help="Remove it when it ends."),
+    click.option("--read-only/--no-read-only", default=None, help="Its own file system cannot be written."),
     click.option("--logdir", metavar="PATH", help="For tensorboard: the folder of the runs, in the container."),
     click.option("--nproc-per-node", metavar="N", help="For torchrun: processes; one for each GPU unless given."),
     click.option("--nnodes", metavar="N", help="For torchrun: machines that work together."),
@@ -72,10 +69,8 @@ def launch_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def options_from(given: Mapping[str, Any], *, image: str, command: tuple[str, ...]) -> LaunchOptions:
-    """What was typed, as options of a launch; what was not typed stays what it is by default."""
-    from gpuconsole.launch.options import LaunchOptions
-
+def typed_fields(given: Mapping[str, Any], *, command: tuple[str, ...]) -> dict[str, Any]:
+    """What was typed, as fields of a launch's options; what was not typed is not in it."""
     fields: dict[str, Any] = {
         _FIELDS.get(name, name): value
         for name, value in given.items()
@@ -83,4 +78,4 @@ def options_from(given: Mapping[str, Any], *, image: str, command: tuple[str, ..
     }
     if any(given[name] for name in _SWITCHES):
         fields["interactive"] = True
-    return LaunchOptions(image=image, command=command, **fields)
+    return fields | ({"command": command} if command else {})

@@ -28,6 +28,10 @@ complete_container = _completer("container_names")
 """Completes a container's name."""
 complete_image = _completer("image_names")
 """Completes a local image's tag."""
+complete_launch = _completer("launch_names")
+"""Completes the name of a launch profile, or a local image's tag."""
+complete_profile = _completer("profile_names")
+"""Completes the name of a launch profile."""
 complete_reference = _completer("reference_names")
 """Completes the name of an image that can be pulled or is here."""
 complete_pinned = _completer("pinned_names")

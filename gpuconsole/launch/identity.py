@@ -26,6 +26,8 @@ _CACHES = {
     "TORCHINDUCTOR_CACHE_DIR": ".cache/torchinductor",
 }
 """Variable → folder below the home."""
+IDENTITY_VARIABLES = ("HOME", "USER", "LOGNAME", *_CACHES)
+"""What the caller's container is told beside its ids."""
 _ORDINARY_USERS = (
     "root:x:0:0:root:/root:/bin/sh\n"
     "daemon:x:1:1:daemon:/usr/sbin:/usr/sbin/nologin\n"

@@ -166,7 +166,12 @@ def read_options(options: LaunchOptions, around: Surroundings) -> LaunchSpec:
 
 def _places(collect: _Collector, options: LaunchOptions, around: Surroundings) -> tuple[Mount | Tmpfs, ...]:
     """What ``--volume`` and ``--mount`` put into the container."""
-    volumes = collect.each("--volume", options.volumes, lambda text: fields.parse_volume(text, around))
+
+    def volume(text: str) -> Mount | Tmpfs:
+        # A profile's path with a ":" in it comes in the other form.
+        return parse_mount(text, around) if text.startswith("type=") else fields.parse_volume(text, around)
+
+    volumes = collect.each("--volume", options.volumes, volume)
     return (*volumes, *collect.each("--mount", options.mounts, lambda text: parse_mount(text, around)))
 
 

@@ -104,9 +104,9 @@ def _switches(request: CreateRequest) -> tuple[tuple[str, bool], ...]:
 
 def _limits(request: CreateRequest) -> list[tuple[str, str | None]]:
     return [
-        ("--shm-size", _size(request.shm_bytes)),
+        ("--shm-size", size_text(request.shm_bytes)),
         ("--ipc", request.ipc_mode),
-        ("--memory", _size(request.memory_bytes)),
+        ("--memory", size_text(request.memory_bytes)),
         ("--cpus", None if request.cpus is None else f"{request.cpus:.9f}".rstrip("0").rstrip(".")),
         *(("--ulimit", f"{limit.name}={limit.soft}:{limit.hard}") for limit in request.ulimits),
         ("--network", request.network),
@@ -162,6 +162,11 @@ def _mount(mount: Mount) -> str:
     fields = [f"type={mount.kind}", f"source={mount.source}", f"target={mount.target}"]
     if mount.read_only:
         fields.append("readonly")
+    return csv_fields(fields)
+
+
+def csv_fields(fields: Iterable[str]) -> str:
+    """Fields of ``--mount``."""
     return ",".join(_csv(field) for field in fields)
 
 
@@ -174,7 +179,8 @@ def _port(port: PortRequest) -> str:
     return f"{address}:{port.host_port or ''}:{port.container_port}/{port.protocol}"
 
 
-def _size(count: int | None) -> str | None:
+def size_text(count: int | None) -> str | None:
+    """A size as docker reads it: ``8g``; None stays None."""
     if count is None:
         return None
     for unit, factor in (("g", 2**30), ("m", 2**20), ("k", 2**10)):

@@ -98,6 +98,12 @@ class Force(StrEnum):
     """Refusals that ``--force`` lifts."""
 
     ENGINE_NOT_LOCAL = "engine-not-local"
+    OUTSIDE_PROJECT = "outside-project"
+    """What a project's profile takes from outside of its folder."""
+    DANGEROUS_MOUNT = "dangerous-mount"
+    OPEN_JUPYTER = "open-jupyter"
+    TEGRA_RUNTIME = "tegra-runtime"
+    DISK_SPACE = "disk-space"
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,6 +97,17 @@ def _interpreter(script: str) -> tuple[str, ...]:
     return ("sh",) if script.endswith(".sh") else ()
 
 
+def words_of(kind: Kind, command: tuple[str, ...]) -> tuple[str, ...]:
+    """What was written after ``--``, of the command that :func:`command_of` made of it."""
+    if kind is Kind.SHELL:
+        return () if command == ("sh", "-c", _SHELL) else command
+    last = {Kind.JUPYTER: "--allow-root", Kind.TENSORBOARD: "--port=", Kind.TORCHRUN: "--nproc-per-node="}.get(kind)
+    if last is None:
+        return command[2:] if command[:2] == ("python", "-u") else command[1:] if command[:1] == ("sh",) else command
+    ours = next((place for place, word in enumerate(command) if word.startswith(last)), -1)
+    return command[ours + 1 :]
+
+
 def parse_kind(text: str) -> Kind:
     """A kind by its word."""
     try:

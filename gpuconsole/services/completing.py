@@ -46,6 +46,22 @@ def pinned_names(host: str | None, incomplete: str) -> list[str]:
     return sorted({*pinned, *reference_names(host, incomplete)})
 
 
+def profile_names(host: str | None, incomplete: str) -> list[str]:
+    """Launch profiles of the project and the user."""
+    from gpuconsole.services.profiles import profile_sources
+
+    try:
+        names = {name for source in profile_sources() for name in source.profiles}
+    except ConsoleError:
+        return []
+    return sorted(name for name in names if name.startswith(incomplete))
+
+
+def launch_names(host: str | None, incomplete: str) -> list[str]:
+    """What can be launched: profiles, then tags of local images."""
+    return [*profile_names(host, incomplete), *image_names(host, incomplete)]
+
+
 def _asked(host: str | None, incomplete: str, ask: Callable[[Engine], Iterable[str]]) -> list[str]:
     found: list[str] = []
 

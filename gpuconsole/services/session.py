@@ -65,11 +65,17 @@ class Session:
         """Where launch options are written: what relative paths and ``~`` in them mean.
 
         Raises:
-            FileNotFoundError: The folder this program works in is gone.
+            NotFound: The folder this program works in is gone.
         """
+        from gpuconsole.core.errors import NotFound
         from gpuconsole.launch.fields import Surroundings
 
-        return Surroundings.current(engine_is_local=self.endpoint.local)
+        try:
+            return Surroundings.current(engine_is_local=self.endpoint.local)
+        except FileNotFoundError as error:
+            raise NotFound(
+                "The folder gpuconsole was started in is gone.", hint="Start it again from a folder that is there."
+            ) from error
 
     def launch_facts(self, cdi_dirs: Iterable[str]) -> LaunchFacts:
         """What this machine has for giving GPUs to containers; ``cdi_dirs`` are the folders the engine reads."""

@@ -86,8 +86,8 @@ def names(engine: Engine) -> list[str]:
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
-        ((), ExitCode.USAGE, "Missing argument 'IMAGE'"),
-        (("small", "python", "x.py"), ExitCode.USAGE, "Write -- between IMAGE"),
+        ((), ExitCode.USAGE, "Missing argument 'PROFILE|IMAGE'"),
+        (("small", "python", "x.py"), ExitCode.USAGE, "Write -- between PROFILE or IMAGE"),
         (("small", "python", "-c", "1"), ExitCode.USAGE, "go after --"),
         (("small", "-d", "--wait"), ExitCode.USAGE, "exclude each other"),
         (("small", "-p", "x", "--gpus", "two"), ExitCode.USAGE, "2 options cannot be used"),
