@@ -96,7 +96,7 @@ class Desk:
     def look_ahead(self, interval_s: float) -> Feed:
         """Begin to look at the GPUs before anybody can be told; once begun, it goes on."""
         if self._feed is None:
-            self._feed = Feed(self.session, interval_s=interval_s)
+            self._feed = Feed(self.session, interval_s=interval_s, runs=self.runs.all)
             self._feed.start()
         return self._feed
 

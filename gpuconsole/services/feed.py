@@ -15,12 +15,15 @@ from gpuconsole.services.sampler import Sampler
 from gpuconsole.services.uids import Uids
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from gpuconsole.engine.model import Container, EngineEvent, EngineInfo, Usage
     from gpuconsole.engine.protocol import Engine
     from gpuconsole.host.model import HostView
     from gpuconsole.host.usage import UsageReader
     from gpuconsole.services.containers import ContainerView
     from gpuconsole.services.images import ImageView
+    from gpuconsole.services.runs import Run
     from gpuconsole.services.session import Session
     from gpuconsole.services.shelf import Shelf
     from gpuconsole.services.watcher import ContainerWatcher, WatchState
@@ -72,16 +75,17 @@ class Feed:
     Args:
         session: Where to look.
         interval_s: Seconds between looks at the GPUs.
+        runs: The runs, for what checks saw in images.
     """
 
-    def __init__(self, session: Session, *, interval_s: float) -> None:
+    def __init__(self, session: Session, *, interval_s: float, runs: Callable[[], Iterable[Run]] = tuple) -> None:
         self._session = session
         self._listener: Listener | None = None
         self._drawn = threading.Event()
         self._overview = Overview(session)
         self._usage: UsageReader | None = None
         self._uids = Uids()
-        self._images = ImageNews(session, around=self._around_images, listener=lambda: self._told)
+        self._images = ImageNews(session, around=self._around_images, listener=lambda: self._told, runs=runs)
         self._lock = threading.Lock()
         self._containers: tuple[Container, ...] = ()
         self._host: HostView | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from gpuconsole.engine.model import Container, Image
     from gpuconsole.host.model import HostView
     from gpuconsole.services.images import ImageView
+    from gpuconsole.services.runs import Run
     from gpuconsole.services.session import Session
     from gpuconsole.services.shelf import ImageJudge, Shelf
 
@@ -46,14 +47,21 @@ class ImageNews:
         session: Whose engine.
         around: What is known beside them now.
         listener: Who is told.
+        runs: The runs, for what checks saw in images.
     """
 
     def __init__(
-        self, session: Session, *, around: Callable[[], Around], listener: Callable[[], ImageListener]
+        self,
+        session: Session,
+        *,
+        around: Callable[[], Around],
+        listener: Callable[[], ImageListener],
+        runs: Callable[[], Iterable[Run]] = tuple,
     ) -> None:
         self._session = session
         self._around = around
         self._listener = listener
+        self._runs = runs
         self._lister = ImageLister(self._list)
         self._closed = threading.Event()
         self._judge: ImageJudge | None = None
@@ -69,9 +77,11 @@ class ImageNews:
     def judge(self) -> None:
         """From now on also tell which images run here; nobody pays for it who does not look at images."""
         if self._judge is None:
+            from gpuconsole.services.seenimages import SeenImages
             from gpuconsole.services.shelf import ImageJudge
 
-            self._judge = ImageJudge(self._session)
+            seen = SeenImages()
+            self._judge = ImageJudge(self._session, seen=lambda: seen.of(self._runs()))
         self._lister.ask()
 
     def host_looked(self, view: HostView) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
+    from gpuconsole.services.catalog import CatalogView
     from gpuconsole.services.containers import ContainerView
     from gpuconsole.services.images import ImageView
 
@@ -23,6 +24,11 @@ def is_container(thing: object) -> TypeIs[ContainerView]:
 def is_image(thing: object) -> TypeIs[ImageView]:
     """Whether it is an image."""
     return _is(thing, "gpuconsole.services.images", "ImageView")
+
+
+def is_catalog_image(thing: object) -> TypeIs[CatalogView]:
+    """Whether it is an image of the catalog that is not here."""
+    return _is(thing, "gpuconsole.services.catalog", "CatalogView")
 
 
 def _is(thing: object, module: str, name: str) -> bool:

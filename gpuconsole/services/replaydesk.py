@@ -16,6 +16,7 @@ from gpuconsole.services.lockfile import AllPins
 from gpuconsole.services.replay import Clock, Player
 from gpuconsole.services.replayengine import RecordedEngine, RecordedGpus, refusal
 from gpuconsole.services.runs import Run, RunKind, Runs, RunState
+from gpuconsole.services.seenimages import SeenImages
 from gpuconsole.services.session import Session
 from gpuconsole.services.shelf import ImageJudge
 from gpuconsole.services.tunnels import Server
@@ -205,7 +206,10 @@ class _Forwarding:
         self._runs = runs
         self._player = player
         # Neither catalog files nor lock files of this machine belong to it.
-        self._judge = ImageJudge(ReplaySession(player), catalog=shipped_catalog, pins=AllPins)
+        seen = SeenImages()
+        self._judge = ImageJudge(
+            ReplaySession(player), catalog=shipped_catalog, pins=AllPins, seen=lambda: seen.of(player.state.runs)
+        )
         self.judging = False
         self.host_looked = listener.host_looked
         self.containers_listed = listener.containers_listed

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gpuconsole.engine.model import Container, Image
     from gpuconsole.gpu.model import GpuSnapshot
     from gpuconsole.images.catalog import Catalog
+    from gpuconsole.images.seen import Seen
     from gpuconsole.images.verdict import HostTraits
     from gpuconsole.services.catalog import CatalogView
     from gpuconsole.services.session import Session
@@ -64,6 +65,7 @@ class ImageJudge:
         session: Whose engine.
         catalog: Reads the catalog.
         pins: Reads the pins.
+        seen: Image id → what a check saw in it.
     """
 
     def __init__(
@@ -72,10 +74,12 @@ class ImageJudge:
         *,
         catalog: Callable[[], Catalog] = load_catalog,
         pins: Callable[[], AllPins] = all_pins,
+        seen: Callable[[], Mapping[str, Seen]] = dict,
     ) -> None:
         self._session = session
         self._read_catalog = catalog
         self._read_pins = pins
+        self._seen = seen
         self._histories: dict[str, tuple[str, ...]] = {}
         self._known = _Catalog()
         self._lock = threading.Lock()
@@ -98,7 +102,7 @@ class ImageJudge:
         with self._lock:
             host = engine_machine(self._session, snapshot=snapshot).traits
             self._read_new_histories(images)
-            views = view_images(images, containers, host, histories=self._histories)
+            views = view_images(images, containers, host, histories=self._histories, seen=self._seen())
             listed, problem = self._judged_catalog(host)
             here = frozenset(name for image in images for name in _names(image))
             missing = tuple(view for view in listed if view.image.reference not in here)

@@ -54,7 +54,7 @@ MAIN = (
     Action("tabs.containers", "1", "show_tab('containers')", "Containers", "Show containers", rank=9),
     Action("tabs.images", "2", "show_tab('images')", "Images", "Show images", rank=9),
     Action("tabs.processes", "3", "show_tab('processes')", "Processes", "Show GPU processes", rank=9),
-    Action("tabs.runs", "4", "show_tab('runs')", "Runs", "Show checks and launches", rank=9),
+    Action("tabs.runs", "4", "show_tab('runs')", "Runs", "Show checks, launches and pulls", rank=9),
     Action("pace.faster", "plus,equals_sign", "pace(-1)", "Faster", "Look more often", rank=9),
     Action("pace.slower", "minus", "pace(1)", "Slower", "Look less often", rank=9),
 )
@@ -71,7 +71,22 @@ CONTAINER = (
     Action("thing.copy", "y", "copy", "Copy", "Copy its name, id or command", rank=8),
     Action("thing.ring", "r", "ring", "Ring", "Ring when it ends, or when the GPU is free", rank=8),
 )
-IMAGE = (Action("image.check", "c", "check", "Check", "Check it in a fresh container", changes=True, rank=3),)
+IMAGE = (
+    Action("image.check", "c", "check", "Check", "Check it in a fresh container", changes=True, rank=3),
+    Action("image.pull", "p", "pull", "Pull", "Bring it here, or what its name leads to now", changes=True, rank=2),
+    Action(
+        "image.pin", "i", "pin", "Pin", "Hold it by digest in this folder's lock file, or no more", changes=True, rank=4
+    ),
+    Action("image.remove", "d", "remove_image", "Remove", "Remove it from this machine", changes=True, rank=5),
+)
+IMAGES = (
+    Action("images.fits", "f", "fits", "Fits", "Only images that run on this machine, or all", rank=5),
+    Action(
+        "images.catalog", "a", "catalog", "Catalog", "The whole catalog, none of it, or what is recommended", rank=6
+    ),
+    Action("images.pull", "P", "pull_named", "Pull by name", "Type what to pull", changes=True, rank=7),
+    Action("images.prune", "D", "prune", "Prune", "Remove images that nothing needs", changes=True, rank=7),
+)
 PROCESS = (Action("process.kill", "K", "kill", "Kill", "End one of your GPU processes", changes=True, rank=4),)
 BACK = Action("screen.back", "escape,q", "back", "Back", "To the screen before", rank=1)
 LOGS = (
@@ -92,7 +107,7 @@ LAUNCH = (
 RUN = (Action("run.cancel", "x", "cancel_run", "Cancel", "End this run", rank=3),)
 GPU = (Action("gpu.span", "z", "span", "Span", "How far back the history goes", rank=4),)
 COPYING = (Action("copy.plain", "v", "plain", "Plain", "Show it bare, to be marked with the mouse", rank=2),)
-ALL = (*APP, *MAIN, *CONTAINER, *IMAGE, *PROCESS, BACK, *LOGS, *LAUNCH, *RUN, *GPU, *COPYING)
+ALL = (*APP, *MAIN, *CONTAINER, *IMAGE, *IMAGES, *PROCESS, BACK, *LOGS, *LAUNCH, *RUN, *GPU, *COPYING)
 FORBIDDEN_KEYS = ("ctrl+b", "ctrl+a")
 """tmux's and screen's prefix keys: they never reach us, and nobody may lose them."""
 

@@ -23,10 +23,10 @@ from gpuconsole.services.ringing import Ringing
 from gpuconsole.tui import actions, messages, theme
 from gpuconsole.tui.asciifilter import AsciiFilter
 from gpuconsole.tui.bridge import Bridge
-from gpuconsole.tui.failures import tell_failure, tell_worker_error
+from gpuconsole.tui.commands import commands_of
+from gpuconsole.tui.failures import tell_ends, tell_failure, tell_worker_error
 from gpuconsole.tui.history import GpuHistory
 from gpuconsole.tui.keymap import Keymap
-from gpuconsole.tui.present.helping import key_name
 from gpuconsole.tui.room import RoomyApp
 from gpuconsole.tui.screens.main import MainScreen
 from gpuconsole.tui.widgets.tones import CLASSES
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from gpuconsole.services.feed import EngineLink
     from gpuconsole.services.images import ImageView
     from gpuconsole.services.runs import Run
+    from gpuconsole.services.shelf import Shelf
 
 PACES_S = (0.5, 1.0, 2.0, 5.0, 10.0)
 """Seconds between looks that can be chosen."""
@@ -72,6 +73,8 @@ class ConsoleApp(RoomyApp):
     """How the connection to the engine is."""
     engine_info: reactive[EngineInfo | None] = reactive(None, init=False, repaint=False)
     images: reactive[tuple[ImageView, ...] | None] = reactive(None, init=False, repaint=False)
+    shelf: reactive[Shelf | None] = reactive(None, init=False, repaint=False)
+    """What stands beside the images, None until somebody looks at them."""
     runs: reactive[tuple[Run, ...]] = reactive((), init=False, repaint=False)
     marks: reactive[frozenset[str]] = reactive(frozenset(), init=False, repaint=False)
     """Keys of what rings when it ends, or when it is free."""
@@ -152,21 +155,7 @@ class ConsoleApp(RoomyApp):
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Every action of the screen, and the app's own."""
-        seen = set()
-        for _, binding, enabled, tooltip in screen.active_bindings.values():
-            if enabled and binding.id and binding.id not in seen and binding.description:
-                seen.add(binding.id)
-                told = f"{key_name(binding.key)}  {tooltip or binding.description}"
-                yield SystemCommand(binding.description, told, lambda act=binding.action: self._act(act))
-        for each in theme.THEMES:
-            yield SystemCommand(
-                f"Theme {each.name.removeprefix('gpuconsole-')}",
-                "Change the colours",
-                lambda name=each.name: setattr(self, "theme", name),
-            )
-
-    def _act(self, action: str) -> None:
-        self.call_later(self.screen.run_action, action)
+        return commands_of(self, screen)
 
     # --- the world's news: each handler sets one thing ---
 
@@ -207,9 +196,14 @@ class ConsoleApp(RoomyApp):
     def _see_images(self, message: messages.ImagesListed) -> None:
         self.images = message.views
 
+    @on(messages.ImagesJudged)
+    def _see_shelf(self, message: messages.ImagesJudged) -> None:
+        self.shelf = message.shelf
+
     @on(messages.RunsChanged)
     def _see_runs(self, message: messages.RunsChanged) -> None:
-        self.runs = message.runs
+        before, self.runs = self.runs, message.runs
+        tell_ends(self, before, message.runs)
         self._ring(self.ringing.runs_changed(message.runs))
 
     @on(messages.ActionFailed)
@@ -241,8 +235,15 @@ class ConsoleApp(RoomyApp):
     # --- what keys do everywhere ---
 
     def action_leave(self) -> None:
-        """Leave the console."""
-        self.exit()
+        """Leave the console; a question first where leaving ends pulls."""
+        going = self.desk.pulls_going
+        if going:
+            from gpuconsole.tui.screens.asking import about_leaving
+            from gpuconsole.tui.screens.question import QuestionScreen
+
+            self.push_screen(QuestionScreen(about_leaving(going)), lambda yes: self.exit() if yes else None)
+        else:
+            self.exit()
 
     def action_copy_or_quit(self) -> None:
         """Copy the selected text; with none, leave: a question first, else the console."""
@@ -258,7 +259,7 @@ class ConsoleApp(RoomyApp):
         elif self.screen.is_modal:
             self.screen.dismiss(None)  # as esc: the answer to a question is no
         else:
-            self.exit()
+            self.action_leave()
 
     def ring_for(self, thing: ringing.Thing) -> None:
         """Ring when ``thing`` ends, or is free; asked again, do not."""

@@ -7,17 +7,42 @@ from typing import TYPE_CHECKING
 
 from gpuconsole.core.errors import ConsoleError
 from gpuconsole.core.text import plain
+from gpuconsole.services.runs import RunKind, RunState
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from textual.app import App
 
+    from gpuconsole.services.runs import Run
+    from gpuconsole.tui.app import ConsoleApp
+
 _TOAST_S = 8
+_IN_THE_BACKGROUND = frozenset({RunKind.PULL})
+"""Kinds of runs whose end is told wherever one is by then."""
 
 
 def tell_failure(app: App[None], error: ConsoleError) -> None:
     """An action failed: say what happened and what to do."""
     text = f"{error.message}\n→ {error.hint}" if error.hint else error.message
     app.notify(text, title="That did not work", severity="error", timeout=_TOAST_S, markup=False)
+
+
+def tell_ends(app: ConsoleApp, before: Iterable[Run], after: Iterable[Run]) -> None:
+    """Tell what went on behind and has ended since."""
+    open_before = {run.id for run in before if not run.ended}
+    for run in after:
+        if run.id not in open_before or not run.ended:
+            continue
+        if run.kind is RunKind.CHECK:
+            app.desk.refresh_images()  # what it saw in an image decides the verdict on it
+        if run.kind not in _IN_THE_BACKGROUND:
+            continue
+        if run.state is RunState.FAILED:
+            words = run.headline.replace(" → ", "\n→ ", 1)
+            app.notify(words, title="That did not work", severity="error", timeout=_TOAST_S, markup=False)
+        else:
+            app.notify(f"{run.headline}.", timeout=4, markup=False)
 
 
 def tell_worker_error(app: App[None], error: BaseException, *, what: str) -> None:

@@ -162,10 +162,12 @@ class Glyphs:
     ellipsis: str
     ring: str
     """Beside what rings when it ends."""
+    absent: str
+    """Before what is not here, and would come."""
 
 
-UNICODE = Glyphs("█", " ▏▎▍▌▋▊▉", " ", " ▁▂▃▄▅▆▇█", "✓", "◆", "▲", "✖", "·", "?", "▸", "…", "♪")
-ASCII = Glyphs("#", " .:-=+*#", " ", " .:-=+*##", "+", "*", "^", "X", ".", "?", ">", "~", "!")
+UNICODE = Glyphs("█", " ▏▎▍▌▋▊▉", " ", " ▁▂▃▄▅▆▇█", "✓", "◆", "▲", "✖", "·", "?", "▸", "…", "♪", "↓")
+ASCII = Glyphs("#", " .:-=+*#", " ", " .:-=+*##", "+", "*", "^", "X", ".", "?", ">", "~", "!", "v")
 
 
 def glyphs(encoding: str | None = None, *, ascii_only: bool | None = None) -> Glyphs:

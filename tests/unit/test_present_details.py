@@ -179,7 +179,9 @@ def test_a_containers_last_check_is_told_with_what_failed() -> None:
 def test_an_image_in_full() -> None:
     image = Image("sha256:" + "2" * 64, tags=("pytorch/pytorch:2.9.0-cuda12.8-cudnn9-runtime",),
                   environment=(("PYTORCH_VERSION", "2.9.0"), ("API_KEY", "abc")))  # fmt: skip
-    text = text_of(imagedetails.fields(ImageView(image, image_facts(image)), now=NOW, glyphs=UNICODE))
+    text = text_of(
+        imagedetails.fields(ImageView(image, image_facts(image)), imagedetails.Known(now=NOW, glyphs=UNICODE))
+    )
     assert "2.9.0" in text
     assert "API_KEY=********" in text
     assert "no container" in text

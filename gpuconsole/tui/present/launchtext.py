@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from gpuconsole.core.errors import ConsoleError
 from gpuconsole.core.text import duration, plain_line, shorten, size
-from gpuconsole.engine.model import Image, PullProgress
+from gpuconsole.engine.model import Image
 from gpuconsole.images.facts import ImageFacts, image_facts
 from gpuconsole.launch.render import quote
 from gpuconsole.services.images import ImageView
@@ -18,11 +18,10 @@ from gpuconsole.services.secrets import mask_arguments
 from gpuconsole.tui.keymap import USUAL, Keymap
 from gpuconsole.tui.present.cell import Cell, Tone
 from gpuconsole.tui.present.gpu import bar
+from gpuconsole.tui.present.layers import layer_line, layer_order
 from gpuconsole.tui.theme import Glyphs
 
 Lines = list[tuple[Cell, ...]]
-_DONE = ("pull complete", "already exists")
-_WAITING = ("pulling fs layer", "waiting")
 _JOINED = "\ue000"
 """Stands for a space at which no row may end."""
 
@@ -93,32 +92,12 @@ def progress_lines(news: LaunchNews, glyphs: Glyphs, *, width: int, rows: int) -
     if news.pull is None:
         return lines
     room = rows - len(lines)
-    layers = sorted(news.pull.each, key=_layer_order)
+    layers = sorted(news.pull.each, key=layer_order)
     shown = layers if len(layers) <= room else layers[: max(0, room - 1)]
-    lines += [_layer_line(layer, glyphs, width) for layer in shown]
+    lines += [layer_line(layer, glyphs, width) for layer in shown]
     if len(shown) < len(layers):
         lines.append((Cell(f" and {len(layers) - len(shown)} more layers", "dim"),))
     return lines
-
-
-def _layer_order(layer: PullProgress) -> int:
-    status = layer.status.lower()
-    return 2 if status.startswith(_DONE) else 1 if status.startswith(_WAITING) else 0
-
-
-def _layer_line(layer: PullProgress, glyphs: Glyphs, width: int) -> tuple[Cell, ...]:
-    order = _layer_order(layer)
-    share = 1.0 if order == 2 else None
-    amount = ""
-    if order == 0 and layer.total_bytes and layer.current_bytes is not None:
-        share = min(1.0, layer.current_bytes / layer.total_bytes)
-        amount = f"{size(layer.current_bytes)} of {size(layer.total_bytes)}"
-    tone: Tone = "ok" if order == 2 else "dim" if order == 1 else ""
-    cells = max(10, min(40, width - 56))
-    text = (
-        f" {plain_line(layer.layer)[:12]:<12} {bar(share, cells, glyphs)} {plain_line(layer.status)[:18]:<18} {amount}"
-    )
-    return (Cell(text.rstrip(), tone),)
 
 
 def facts_words(facts: ImageFacts) -> str:

@@ -10,11 +10,13 @@ from typing import Any
 from rich.cells import set_cell_size
 
 from gpuconsole.core.text import duration, plain_line
+from gpuconsole.services.pulling import PullState
 from gpuconsole.services.runs import Run, RunKind, RunState
 from gpuconsole.tui.keymap import USUAL, Keymap
 from gpuconsole.tui.present.cell import Cell, Tone
 from gpuconsole.tui.present.details import Field, Line, field
 from gpuconsole.tui.present.gpu import bar
+from gpuconsole.tui.present.layers import layer_line, layer_order
 from gpuconsole.tui.theme import Glyphs
 
 _BAR = 20
@@ -71,20 +73,52 @@ def _text(given: Mapping[str, Any], name: str) -> str:
     return "" if value is None else plain_line(str(value))
 
 
-def fields(run: Run, *, now: float, glyphs: Glyphs, keys: Keymap = USUAL) -> tuple[Field, ...]:
-    """Everything known of a run."""
+def fields(
+    run: Run, *, now: float, glyphs: Glyphs, keys: Keymap = USUAL, pull: PullState | None = None, width: int = 80
+) -> tuple[Field, ...]:
+    """Everything known of a run.
+
+    Args:
+        run: The run.
+        now: Seconds since the epoch.
+        glyphs: The signs to draw with.
+        keys: What the keys are.
+        pull: Of a pull of this console, how far it is or was.
+        width: Cells there are for all of it.
+    """
     took = duration((run.ended_at or now) - run.started_at)
     state: Line = (Cell(run.state.value, _TONES[run.state]),)
     if run.progress is not None:
         state = (*state, Cell(f"  {bar(run.progress, _BAR, glyphs)} {run.progress:.0%}", "info"))
     return (
         Field("state", (state,)),
-        field("", run.headline),
+        *_told(run),
         field("of", run.subject),
         field("", Cell(run.subject_id, "dim")),
         field("began", f"{duration(now - run.started_at)} ago, {'took' if run.ended else 'for'} {took}"),
         *(_check_fields(run, glyphs, keys) if run.kind is RunKind.CHECK else ()),
+        *(_pull_fields(run, pull, glyphs, keys, width) if run.kind is RunKind.PULL else ()),
     )
+
+
+def _told(run: Run) -> tuple[Field, ...]:
+    """How it went; what to do about it stands below, where the report tells them apart."""
+    report = _report(run)
+    if run.state is RunState.FAILED and _text(report, "message"):
+        return (field("", _text(report, "message")), field("what to do", Cell(_text(report, "hint"), "accent")))
+    return (field("", run.headline),)
+
+
+def _pull_fields(run: Run, pull: PullState | None, glyphs: Glyphs, keys: Keymap, width: int) -> tuple[Field, ...]:
+    report = _report(run)
+    digest = field("digest", _text(report, "digest"))
+    if run.ended:
+        again = f"{keys.name('images.pull')} on the list of images pulls it again"
+        return (digest,) if run.state is RunState.OK else (field("again", Cell(again, "dim")),)
+    if pull is None or not pull.each:
+        return (field("layers", Cell(f"none told yet; {keys.name('run.cancel')} cancels the pull", "dim")),)
+    lines = [layer_line(layer, glyphs, width - 14) for layer in sorted(pull.each, key=layer_order)]
+    return (Field("layers", tuple(lines)), field("", Cell(f"{keys.name('run.cancel')} cancels it", "dim")))
 
 
 def _check_fields(run: Run, glyphs: Glyphs, keys: Keymap) -> tuple[Field, ...]:

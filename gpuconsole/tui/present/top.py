@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gpuconsole.core.text import shorten
@@ -54,17 +54,27 @@ def line(
 _TITLES = {"containers": "Containers", "images": "Images", "processes": "Processes", "runs": "Runs"}
 
 
-def tabs(counts: Mapping[str, int | None], chosen: str, *, words: str, mine: bool, width: int) -> tuple[Cell, ...]:
-    """The lists with their sizes; the one shown stands out, also without colour."""
+def tabs(
+    counts: Mapping[str, int | None], chosen: str, *, words: str, marks: Sequence[str], width: int
+) -> tuple[Cell, ...]:
+    """The lists with their sizes; the one shown stands out, also without colour.
+
+    Args:
+        counts: How many there are of each; None is not known.
+        chosen: The list that is shown.
+        words: What it is filtered by.
+        marks: What else is left out of it, or added, a word each.
+        width: Cells of the line.
+    """
     cells = [Cell(" ")]
     for name, title in _TITLES.items():
         count = counts.get(name)
         text = f"{title} {count}" if count is not None else title
         cells.append(Cell(f"[{text}]" if name == chosen else f" {text} ", "strong" if name == chosen else "dim"))
-    marks = " · ".join(([f"/{words}"] if words else []) + (["mine"] if mine else []))
+    told = " · ".join([*([f"/{words}"] if words else []), *marks])
     used = sum(len(cell.text) for cell in cells)
     room = width - used - 1
     if room >= 8:
-        text = shorten(marks or "/ filter", room)
-        cells.append(Cell(text.rjust(room) + " ", "accent" if marks else "dim"))
+        text = shorten(told or "/ filter", room)
+        cells.append(Cell(text.rjust(room) + " ", "accent" if told else "dim"))
     return tuple(cells)

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpuconsole.core.text import shorten
+from gpuconsole.core.text import shorten, size
+from gpuconsole.images.reference import shorter
 from gpuconsole.services.imagenames import written_name
 from gpuconsole.services.secrets import mask_text
 from gpuconsole.tui.screens.question import Question
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from gpuconsole.engine.model import Container
     from gpuconsole.host.model import Holder
+    from gpuconsole.services.imageremoval import Removal
 
+_LISTED = 6
 _SHOWN = 300
 """Characters of a command line in a question."""
 
@@ -53,6 +57,41 @@ def about_launch(behind: str) -> Question:
         body="What was made is taken back. Layers of the image that are complete stay.\n"
         f"{behind} instead leaves it to go on behind.",
         verb="Stop it",
+    )
+
+
+def about_leaving(pulls: Sequence[str]) -> Question:
+    """Whether to leave although that ends pulls."""
+    listed = [shorten(shorter(name), 60) for name in pulls[:_LISTED]]
+    if len(pulls) > _LISTED:
+        listed.append(f"and {len(pulls) - _LISTED} more")
+    ends = f"Leaving ends {'it' if len(pulls) == 1 else 'them'}. Layers that are complete stay; pulling again goes on."
+    return Question("Leave while images are being pulled?", "\n".join((*listed, "", ends)), "Leave")
+
+
+def about_unfit(name: str, why: str, instead: str | None) -> Question:
+    """Whether to pull an image that will not run here."""
+    would = f"\n{instead} would run." if instead else ""
+    return Question("Pull what will not run here?", f"{shorter(name)}\n{why}.{would}", "Pull it")
+
+
+def about_unpin(reference: str, lock: str) -> Question:
+    """Whether a pin is to go."""
+    return Question(
+        "Take the pin away?",
+        f"{shorter(reference)}\n{lock} holds it no more: launches take what the name leads to, and it may be removed.",
+        "Unpin",
+    )
+
+
+def about_removal(removal: Removal) -> Question:
+    """Whether an image is to be removed."""
+    others = f"\nIt goes with all its names: {', '.join(removal.names)}" if len(removal.names) > 1 else ""
+    return Question(
+        "Remove this image?",
+        f"{shorter(removal.name)}\nIt frees {size(removal.freed_bytes)} at most: layers that other images share stay."
+        f"{others}",
+        "Remove",
     )
 
 

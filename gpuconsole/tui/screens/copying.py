@@ -16,6 +16,7 @@ from textual.screen import ModalScreen
 from gpuconsole.core.text import shorten
 from gpuconsole.host.model import GpuView, Holder
 from gpuconsole.services import tmux
+from gpuconsole.services.catalog import CatalogView
 from gpuconsole.services.containers import ContainerView
 from gpuconsole.services.imagenames import written_name
 from gpuconsole.services.images import ImageView
@@ -51,7 +52,7 @@ def copy(app: ConsoleApp, text: str) -> None:
     threading.Thread(target=tmux.copy, args=(text,), name="tmux-buffer", daemon=True).start()
 
 
-Copyable = ContainerView | ImageView | Holder | Run | GpuView
+Copyable = ContainerView | ImageView | CatalogView | Holder | Run | GpuView
 
 
 def copies_of(thing: Copyable, *, server: Server) -> tuple[Copy, ...]:
@@ -65,6 +66,8 @@ def copies_of(thing: Copyable, *, server: Server) -> tuple[Copy, ...]:
         found = _of_container(thing, server)
     elif isinstance(thing, ImageView):
         found = _of_image(thing)
+    elif isinstance(thing, CatalogView):
+        found = _of_catalog(thing)
     elif isinstance(thing, Holder):
         found = _of_process(thing)
     elif isinstance(thing, GpuView):
@@ -98,6 +101,16 @@ def _of_image(view: ImageView) -> list[tuple[str, str | None]]:
         *(("by digest", digest) for digest in image.digests),
         ("id", image.id),
         ("docker run", f"docker run --rm -it --gpus all {shlex.quote(image.name)}"),
+    ]
+
+
+def _of_catalog(view: CatalogView) -> list[tuple[str, str | None]]:
+    reference = view.image.reference
+    return [
+        ("name", reference),
+        ("digest", view.image.digest),
+        ("to pull", f"gpuconsole pull {shlex.quote(reference)}"),
+        ("docker pull", f"docker pull {shlex.quote(reference)}"),
     ]
 
 

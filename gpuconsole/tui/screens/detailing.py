@@ -59,7 +59,7 @@ class DetailsScreen(Doing):
 
     def on_mount(self) -> None:
         """Follow the app's state."""
-        for name in ("host_view", "containers", "images", "runs", "link", "marks"):
+        for name in ("host_view", "containers", "images", "shelf", "runs", "link", "marks"):
             self.watch(self.app, name, self._draw, init=False)
         self.set_interval(1.0, self._draw)
         self._draw()

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import BindingType
 
+from gpuconsole.core.errors import ConsoleError
 from gpuconsole.host.model import GpuView, Holder
+from gpuconsole.services.catalog import CatalogView
 from gpuconsole.services.containers import ContainerView
 from gpuconsole.services.images import ImageView
 from gpuconsole.services.runs import Run
 from gpuconsole.tui import actions
 from gpuconsole.tui.screens.detailing import DetailsScreen
 from gpuconsole.tui.screens.subjects import (
+    CatalogSubject,
     ContainerSubject,
     GpuSubject,
     ImageSubject,
@@ -23,9 +27,13 @@ from gpuconsole.tui.screens.subjects import (
 )
 
 if TYPE_CHECKING:
+    from gpuconsole.engine.model import ImageStep
     from gpuconsole.tui.app import ConsoleApp
 
 _OF_ANYTHING = tuple(action for action in actions.CONTAINER if action.id.startswith("thing."))
+
+
+_NEW_AND_COPY = tuple(action for action in (*actions.MAIN, *_OF_ANYTHING) if action.method in ("new", "copy"))
 
 
 def open_details(app: ConsoleApp, thing: Thing) -> None:
@@ -36,8 +44,12 @@ def open_details(app: ConsoleApp, thing: Thing) -> None:
         app.push_screen(GpuScreen(GpuSubject(app, thing)))
         return
     screens: dict[type[object], type[DetailsScreen]] = {
-        ContainerView: ContainerDetails, ImageView: ImageDetails, Holder: ProcessDetails, Run: RunDetails,
-    }  # fmt: skip
+        ContainerView: ContainerDetails,
+        ImageView: ImageDetails,
+        CatalogView: CatalogDetails,
+        Holder: ProcessDetails,
+        Run: RunDetails,
+    }
     app.push_screen(screens[type(thing)](subject_of(app, thing)))
 
 
@@ -54,13 +66,32 @@ class ContainerDetails(DetailsScreen):
 
 
 class ImageDetails(DetailsScreen):
-    """An image."""
+    """An image that is here, with the steps it was made in."""
 
     subject: ImageSubject
-    BINDINGS: ClassVar[list[BindingType]] = [
-        *actions.bindings(actions.IMAGE),
-        *actions.bindings(action for action in (*actions.MAIN, *_OF_ANYTHING) if action.method in ("new", "copy")),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*actions.bindings((*actions.IMAGE, *_NEW_AND_COPY))]
+
+    def on_mount(self) -> None:
+        """Have it judged, and ask how it was made."""
+        self.app.desk.judge_images()
+        self.prepare(partial(self._steps, self.subject.thing.image.id), self._show_steps)
+
+    def _steps(self, image_id: str) -> tuple[ImageStep, ...] | None:
+        try:
+            return self.app.desk.images.steps(image_id)
+        except ConsoleError:
+            return None  # the rest of it is told all the same
+
+    def _show_steps(self, steps: tuple[ImageStep, ...] | None) -> None:
+        self.subject.steps = steps
+        self._draw()
+
+
+class CatalogDetails(DetailsScreen):
+    """An image of the catalog that is not here."""
+
+    subject: CatalogSubject
+    BINDINGS: ClassVar[list[BindingType]] = [*actions.bindings((*actions.IMAGE, *_NEW_AND_COPY))]
 
 
 class ProcessDetails(DetailsScreen):
@@ -71,7 +102,7 @@ class ProcessDetails(DetailsScreen):
 
 
 class RunDetails(DetailsScreen):
-    """A check or launch."""
+    """A check, launch or pull."""
 
     subject: RunSubject
     BINDINGS: ClassVar[list[BindingType]] = [*actions.bindings((*actions.RUN, *_OF_ANYTHING))]

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from gpuconsole.core.errors import ConsoleError
 from gpuconsole.host.model import Holder
 from gpuconsole.services import ringing
-from gpuconsole.services.kinds import is_container, is_image
+from gpuconsole.services.kinds import is_catalog_image, is_container, is_image
 from gpuconsole.services.runs import Run
 from gpuconsole.tui import actions
-from gpuconsole.tui.messages import ActionBroke, ActionDone, ActionFailed
-from gpuconsole.tui.screens.asker import Asker
+from gpuconsole.tui.screens.imagedoing import IMAGE_ACTIONS, ImageDoing, named
 from gpuconsole.tui.screens.lending import enter
 
 if TYPE_CHECKING:
@@ -28,7 +25,7 @@ _FOR_RUNNING = frozenset({"shell", "attach", "stop"})
 _FOR_CONTAINERS = frozenset(action.method for action in actions.CONTAINER) - {"check", "copy", "ring"}
 
 
-class Doing(Asker):
+class Doing(ImageDoing):
     """Actions of the main screen."""
 
     app: ConsoleApp
@@ -56,7 +53,7 @@ class Doing(Asker):
             return thing if thing.container.running or ringing.key_of(thing) in self.app.marks else None
         if isinstance(thing, Run):
             return None if thing.ended else thing
-        return None if is_image(thing) else thing
+        return None if is_image(thing) or is_catalog_image(thing) else thing
 
     @property
     def is_seen(self) -> bool:
@@ -72,6 +69,8 @@ class Doing(Asker):
             return is_container(thing) and self._fits(action, thing.container)
         if action == "check":
             return is_image(thing) or (is_container(thing) and thing.container.running)
+        if action in IMAGE_ACTIONS:
+            return self.can_do_image(action, thing)
         if action == "kill":
             return isinstance(thing, Holder)
         if action == "open":
@@ -91,23 +90,6 @@ class Doing(Asker):
         if action == "start":
             return not container.running
         return True
-
-    # --- in the background, told when done ---
-
-    def _do(self, act: Callable[..., str], *arguments: Any) -> None:
-        """On a daemon thread: an engine that hangs must not keep anybody from leaving, as a worker's thread would."""
-        app = self.app
-
-        def carry_out() -> None:
-            try:
-                app.post_message(ActionDone(act(*arguments)))
-            except ConsoleError as error:
-                app.post_message(ActionFailed(error))
-            except Exception as error:  # noqa: BLE001 (no fault of our own stays silent)
-                app.post_message(ActionBroke(error))
-            app.desk.refresh()
-
-        threading.Thread(target=carry_out, name="action", daemon=True).start()
 
     def _ask_about(self, verb: str, container: Container, then: Callable[[], object]) -> None:
         """Ask, harder when it is someone else's; at yes go on."""
@@ -129,18 +111,18 @@ class Doing(Asker):
     def action_start(self) -> None:
         """Start it."""
         if container := self._container():
-            self._ask_if_others("Start", container, partial(self._do, self.app.desk.start_container, container))
+            self._ask_if_others("Start", container, partial(self.do, self.app.desk.start_container, container))
 
     def action_stop(self) -> None:
         """Stop it, after a question."""
         if container := self._container():
-            self._ask_about("Stop", container, partial(self._do, self.app.desk.stop_container, container))
+            self._ask_about("Stop", container, partial(self.do, self.app.desk.stop_container, container))
 
     def action_restart(self) -> None:
         """Restart it, after a question when it runs."""
         if container := self._container():
             if container.running:
-                self._ask_about("Restart", container, partial(self._do, self.app.desk.restart_container, container))
+                self._ask_about("Restart", container, partial(self.do, self.app.desk.restart_container, container))
             else:
                 self.action_start()
 
@@ -148,12 +130,12 @@ class Doing(Asker):
         """Freeze it, or let it go on."""
         if container := self._container():
             verb = "Resume" if container.state.value == "paused" else "Pause"
-            self._ask_if_others(verb, container, partial(self._do, self.app.desk.pause_container, container))
+            self._ask_if_others(verb, container, partial(self.do, self.app.desk.pause_container, container))
 
     def action_remove(self) -> None:
         """Remove it, after a question."""
         if container := self._container():
-            self._ask_about("Remove", container, partial(self._do, self.app.desk.remove_container, container))
+            self._ask_about("Remove", container, partial(self.do, self.app.desk.remove_container, container))
 
     def action_kill(self) -> None:
         """End a GPU process, after a question; someone else's after a harder one."""
@@ -165,7 +147,7 @@ class Doing(Asker):
         inside = (view.container for view in self.app.containers or () if view.container.id == holder.container_id)
         owner = self.app.desk.process_owner(holder, next(inside, None))
         end = partial(self.app.desk.end_process, holder, others=owner is not None)
-        self.ask(about_process(holder, owner), partial(self._do, end))
+        self.ask(about_process(holder, owner), partial(self.do, end))
 
     def action_check(self) -> None:
         """Check it; the run is shown under Runs."""
@@ -209,7 +191,7 @@ class Doing(Asker):
         from gpuconsole.tui.screens.launch import LaunchScreen
 
         thing = self.thing
-        image = thing.image.name if is_image(thing) else None
+        image = named(thing) if is_image(thing) or is_catalog_image(thing) else None
         self.app.push_screen(LaunchScreen(image))
 
     def action_copy(self) -> None:

@@ -6,14 +6,17 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gpuconsole.host.model import Holder
+from gpuconsole.services.kinds import is_image
 from gpuconsole.services.ringing import key_of
 from gpuconsole.services.runs import RunKind
 from gpuconsole.tui.present import container, image, notice, process, run
 from gpuconsole.tui.present.cell import Cell, Column, Row
 from gpuconsole.tui.present.gpu import ring_word
+from gpuconsole.tui.present.verdict import fits
 from gpuconsole.tui.widgets.grid import Grid
 
 if TYPE_CHECKING:
+    from gpuconsole.services.catalog import CatalogView
     from gpuconsole.services.containers import ContainerView
     from gpuconsole.services.images import ImageView
     from gpuconsole.services.runs import Run
@@ -81,15 +84,9 @@ class Listing:
 
     def draw(self, now: float) -> None:
         """Draw the rows that are wanted, in the order that is wanted."""
-        things = self._all() or []
-        words = self._screen.words.lower().split()
-        wanted = [each for each in things if _MATCHES[self.name](each, words)]
-        if self._screen.mine:
-            wanted = [each for each in wanted if self._is_mine(each)]
-        if self._sorted_by is not None:
-            wanted.sort(key=self._keys[self._sorted_by], reverse=self._reversed)
-        elif self._reversed:
-            wanted.reverse()
+        wanted = self._ordered(self._wanted(self._all() or []))
+        if self.name == "images":
+            wanted += self._shelf()
         self._show_marks([key_of(each) in self._screen.app.marks for each in wanted])
         rows = [self._row(each, now) for each in wanted]
         if self._marks:
@@ -102,6 +99,26 @@ class Listing:
             self.grid.focus()  # keys are for it now, wherever one was before
         # Without rows it takes no room, but keeps the focus, so that keys work as soon as there are some.
         self.grid.set_class(not rows, "-empty")
+
+    def _wanted(self, things: list[Any]) -> list[Any]:
+        """Those that the filters leave."""
+        screen, words = self._screen, self._screen.words.lower().split()
+        wanted = [each for each in things if _MATCHES[self.name](each, words)]
+        if screen.mine:
+            wanted = [each for each in wanted if self._is_mine(each)]
+        if screen.fits and self.name == "images":
+            wanted = [each for each in wanted if fits(each.verdict)]
+        return wanted
+
+    def _ordered(self, things: list[Any]) -> list[Any]:
+        if self._sorted_by is not None:
+            return sorted(things, key=self._keys[self._sorted_by], reverse=self._reversed)
+        return list(reversed(things)) if self._reversed else things
+
+    def _shelf(self) -> list[Any]:
+        """What could be pulled, below what is here: as recommended, unless another order than by name is wanted."""
+        listed = self._wanted(list(self._screen.beside_images()))
+        return listed if self._sorted_by == "name" else self._ordered(listed)
 
     def _show_marks(self, marks: list[bool]) -> None:
         """The column of what rings is there as long as something of the list does."""
@@ -121,17 +138,26 @@ class Listing:
             check = app.desk.runs.last(thing.container.id, RunKind.CHECK)
             return container.row(thing, now=now, glyphs=app.glyphs, check=check)
         if self.name == "images":
-            check = app.desk.runs.last(thing.image.id, RunKind.CHECK)
-            return image.row(thing, now=now, glyphs=app.glyphs, check=check)
+            return self._image_row(thing, now)
         if self.name == "processes":
             return process.row(thing, now=now)
         return run.row(thing, now=now, glyphs=app.glyphs)
+
+    def _image_row(self, thing: ImageView | CatalogView, now: float) -> Row:
+        app, brief = self._screen.app, self._screen.list_width < image.BRIEF_BELOW
+        holds = app.shelf.holds if app.shelf is not None else {}
+        if is_image(thing):
+            check, held = app.desk.runs.last(thing.image.id, RunKind.CHECK), holds.get(thing.image.id, ())
+            return image.row(thing, now=now, glyphs=app.glyphs, check=check, holds=held, brief=brief)
+        processor = app.engine_info.architecture if app.engine_info is not None else ""
+        held = holds.get(thing.image.reference, ())
+        return image.catalog_row(thing, glyphs=app.glyphs, holds=held, architecture=processor, brief=brief)
 
     def _is_mine(self, thing: Any) -> bool:
         return self.name not in ("containers", "processes") or bool(thing.user == self._screen.app.desk.me)
 
     @property
-    def chosen(self) -> ContainerView | ImageView | Holder | Run | None:
+    def chosen(self) -> ContainerView | ImageView | CatalogView | Holder | Run | None:
         """What the cursor is on."""
         return self._things.get(self.grid.cursor) if self.grid.cursor else None
 
@@ -165,6 +191,9 @@ class Listing:
             return notice.NOTHING
         if self._all() is None:
             return notice.empty("Looking …", "", width=width)
+        if screen.fits and self.name == "images":
+            words = "{images.fits} shows the others too, {images.catalog} more of the catalog."
+            return notice.empty("No image here is known to run on this machine.", app.keys.fill(words), width=width)
         if screen.words or screen.mine:
             return notice.empty(
                 "Nothing here fits the filter.",
@@ -177,10 +206,10 @@ class Listing:
 
 _EMPTY = {
     "containers": ("No containers yet.", "{launch.new} launches one."),
-    "images": ("No images yet.", "{launch.new} launches a container, and pulls its image."),
+    "images": ("No images yet.", "{images.catalog} shows what could be pulled, {images.pull} pulls one by its name."),
     "processes": ("No process uses a GPU.", ""),
     "runs": (
-        "Nothing has been checked or launched yet.",
+        "Nothing has been checked, launched or pulled yet.",
         "{container.check} checks the container under the cursor, {launch.new} launches one.",
     ),
 }

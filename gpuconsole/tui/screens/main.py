@@ -16,6 +16,7 @@ from textual.widgets import Input
 from gpuconsole.tui import actions
 from gpuconsole.tui.present import notice, top
 from gpuconsole.tui.screens.doing import Doing
+from gpuconsole.tui.screens.imagetab import ImageTab
 from gpuconsole.tui.screens.listing import LISTS, Listing
 from gpuconsole.tui.widgets.grid import Grid
 from gpuconsole.tui.widgets.keyline import KeyLine
@@ -32,7 +33,7 @@ _STILL_S = 0.9
 """When nothing is new for so long, it is drawn anew for the clock and the ages."""
 
 
-class MainScreen(Doing, Screen[None]):
+class MainScreen(ImageTab, Doing, Screen[None]):
     """What one keeps open all day."""
 
     app: ConsoleApp
@@ -45,6 +46,8 @@ class MainScreen(Doing, Screen[None]):
         # Heard before the focus is asked: keys that come in one piece with it, as over a slow line, are typed then.
         *(replace(each, priority=each.action == "filter") for each in actions.bindings(actions.MAIN)),
         *actions.bindings(actions.CONTAINER),
+        *actions.bindings(actions.IMAGE),
+        *actions.bindings(actions.IMAGES),
         *actions.bindings(actions.PROCESS),
         *actions.bindings(actions.RUN),
         Binding("enter", "open", "Open", tooltip="All about it", id="thing.open"),
@@ -81,7 +84,7 @@ class MainScreen(Doing, Screen[None]):
 
     def on_mount(self) -> None:
         """Follow the app's state."""
-        for name in ("host_view", "containers", "link", "engine_info", "images", "runs", "pace_s", "marks"):
+        for name in ("host_view", "containers", "link", "engine_info", "images", "shelf", "runs", "pace_s", "marks"):
             self.watch(self.app, name, self._changed, init=False)
         self.query_one("#filter", Input).display = False
         self._show_tab()
@@ -150,7 +153,9 @@ class MainScreen(Doing, Screen[None]):
         self.query_one(GpuStrip).set_class(bool(app.host_view and app.host_view.snapshot.problem), "-hidden")
         self._show_notice("#gpu-notice", gpu_notice)
         counts = {name: listing.count() for name, listing in self.lists.items()}
-        self.query_one("#tabs", Lines).show([top.tabs(counts, self.tab, words=self.words, mine=self.mine, width=width)])
+        self.query_one("#tabs", Lines).show(
+            [top.tabs(counts, self.tab, words=self.words, marks=self.marks_shown(), width=width)]
+        )
         self.listing.draw(now)
         self._show_notice("#notice", self.listing.notice(now))
         self._draw_pane()
@@ -188,7 +193,7 @@ class MainScreen(Doing, Screen[None]):
         """Another list."""
         self._show_tab()
         if self.tab == "images":
-            self.app.desk.refresh_images()
+            self.app.desk.judge_images()
         self._draw()
         self.refresh_bindings()
 
@@ -262,6 +267,7 @@ class MainScreen(Doing, Screen[None]):
     def action_unfilter(self) -> None:
         """Show every row again."""
         self.words = ""
+        self.fits = False
         self.query_one("#filter", Input).display = False
         self.grid.focus()
 

@@ -8,20 +8,23 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from gpuconsole.gpu.names import short_name
 from gpuconsole.host.model import GpuView, Holder
+from gpuconsole.images.reference import shorter
+from gpuconsole.services.catalog import CatalogView
 from gpuconsole.services.containers import ContainerView
 from gpuconsole.services.endings import state_words
 from gpuconsole.services.images import ImageView
 from gpuconsole.services.ringing import gpu_key, process_key
-from gpuconsole.services.runs import Run
-from gpuconsole.tui.present import containerdetails, details, gpudetails, imagedetails, processdetails
+from gpuconsole.services.runs import Run, RunKind
+from gpuconsole.tui.present import catalogdetails, containerdetails, details, gpudetails, imagedetails, processdetails
 from gpuconsole.tui.present import rundetails as runs
 from gpuconsole.tui.present.cell import Cell
 
 if TYPE_CHECKING:
+    from gpuconsole.engine.model import ImageStep
     from gpuconsole.tui.app import ConsoleApp
 
-Thing = ContainerView | ImageView | Holder | Run | GpuView
-T = TypeVar("T", ContainerView, ImageView, Holder, Run, GpuView)
+Thing = ContainerView | ImageView | CatalogView | Holder | Run | GpuView
+T = TypeVar("T", ContainerView, ImageView, CatalogView, Holder, Run, GpuView)
 
 
 class Subject(Generic[T]):
@@ -132,6 +135,8 @@ class ImageSubject(Subject[ImageView]):
     KIND = "image"
     GONE = "It was removed; this is how it was."
     OF_ENGINE = True
+    steps: tuple[ImageStep, ...] | None = None
+    """How it was made, once that was asked."""
 
     @staticmethod
     def key(thing: ImageView) -> str:
@@ -144,12 +149,47 @@ class ImageSubject(Subject[ImageView]):
 
     def headline(self) -> str:
         """Its name."""
-        return self.thing.image.name
+        return shorter(self.thing.image.name)
+
+    def fields(self, width: int) -> tuple[details.Field, ...]:
+        """What is known of it."""
+        app, image_id = self.app, self.thing.image.id
+        known = imagedetails.Known(
+            now=app.now(),
+            glyphs=app.glyphs,
+            runs=app.runs,
+            keys=app.keys,
+            holds=app.shelf.holds.get(image_id, ()) if app.shelf is not None else (),
+            steps=self.steps,
+            containers=[each.container for each in app.containers or ()],
+        )
+        return imagedetails.fields(self.thing, known)
+
+
+class CatalogSubject(Subject[CatalogView]):
+    """An image of the catalog that is not here."""
+
+    KIND = "image of the catalog"
+    GONE = "It is in this list no more: it is here by now, or the catalog has changed."
+
+    @staticmethod
+    def key(thing: CatalogView) -> str:
+        """Its reference."""
+        return thing.image.reference
+
+    def everything(self) -> Iterable[CatalogView] | None:
+        """What could be pulled."""
+        return self.app.shelf.catalog if self.app.shelf is not None else None
+
+    def headline(self) -> str:
+        """Its reference."""
+        return self.thing.image.reference
 
     def fields(self, width: int) -> tuple[details.Field, ...]:
         """What is known of it."""
         app = self.app
-        return imagedetails.fields(self.thing, now=app.now(), glyphs=app.glyphs, runs=app.runs, keys=app.keys)
+        holds = app.shelf.holds.get(self.key(self.thing), ()) if app.shelf is not None else ()
+        return catalogdetails.fields(self.thing, now=app.now(), glyphs=app.glyphs, holds=holds, keys=app.keys)
 
 
 class ProcessSubject(Subject[Holder]):
@@ -180,7 +220,7 @@ class ProcessSubject(Subject[Holder]):
 
 
 class RunSubject(Subject[Run]):
-    """A check or a launch."""
+    """A check, a launch or a pull."""
 
     KIND = "run"
     GONE = "It is not remembered any more."
@@ -204,7 +244,9 @@ class RunSubject(Subject[Run]):
 
     def fields(self, width: int) -> tuple[details.Field, ...]:
         """What is known of it."""
-        return runs.fields(self.thing, now=self.app.now(), glyphs=self.app.glyphs, keys=self.app.keys)
+        app = self.app
+        pull = app.desk.images.pull_state(self.thing.id) if self.thing.kind is RunKind.PULL else None
+        return runs.fields(self.thing, now=app.now(), glyphs=app.glyphs, keys=app.keys, pull=pull, width=width)
 
 
 class GpuSubject(Subject[GpuView]):
@@ -251,6 +293,8 @@ def subject_of(app: ConsoleApp, thing: Thing) -> Subject[Any]:
         return ContainerSubject(app, thing)
     if isinstance(thing, ImageView):
         return ImageSubject(app, thing)
+    if isinstance(thing, CatalogView):
+        return CatalogSubject(app, thing)
     if isinstance(thing, Holder):
         return ProcessSubject(app, thing)
     return RunSubject(app, thing) if isinstance(thing, Run) else GpuSubject(app, thing)
