@@ -200,4 +200,4 @@ class RecordedEngine:
         raise refusal()
 
     create = start = stop = restart = pause = unpause = remove = remove_volume = remove_image = _refuse
-    execute = execute_interactive = attach = pull = image_files = _refuse
+    execute = execute_interactive = attach = pull = build = image_files = _refuse
