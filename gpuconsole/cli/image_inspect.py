@@ -16,6 +16,7 @@ from gpuconsole.cli.tables import wrapped
 from gpuconsole.cli.verdicts import verdict_words
 from gpuconsole.core.errors import NotFound
 from gpuconsole.core.text import duration, size
+from gpuconsole.images.facts import Fact, Source
 
 if TYPE_CHECKING:
     from gpuconsole.services.images import ImageView
@@ -88,12 +89,17 @@ def _sections(view: ImageView, glyphs: Glyphs, now: float) -> Iterator[tuple[str
         ("Python", facts.python), ("system", facts.system), ("NGC", facts.ngc), ("code for", facts.archs),
         ("demands", facts.require_cuda),
     )  # fmt: skip
-    inside = [f"{title} {fact.value} ({fact.source}: {fact.key})" for title, fact in named if fact is not None]
+    inside = [f"{title} {fact.value} ({_where(fact)})" for title, fact in named if fact is not None]
     yield "inside", [*inside, *(["torch is a CPU build"] if facts.cpu_only else [])] or [_UNKNOWN]
     yield "disagreement", [f"{text}." for text in facts.contradictions]
     yield "used by", [", ".join(view.used_by)] if view.used_by else []
     yield "user", [image.user] if image.user else []
     yield "directory", [image.working_dir] if image.working_dir else []
+
+
+def _where(fact: Fact) -> str:
+    """``label gpuconsole.torch``, ``a check on 2026-11-30``."""
+    return fact.key if fact.source is Source.CHECK else f"{fact.source} {fact.key}"
 
 
 def _verdict(view: ImageView, glyphs: Glyphs) -> list[str]:

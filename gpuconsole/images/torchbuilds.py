@@ -33,6 +33,8 @@ class Release:
     """The CUDA of the build that PyPI has."""
     python: tuple[str, str]
     """The oldest and the newest Python it is built for."""
+    announced: tuple[str, ...] = ()
+    """Those of ``cudas`` that the release matrix names."""
     nccl: str | None = None
     """NCCL of the default build; None when not known."""
 
@@ -79,9 +81,9 @@ class TorchBuilds:
         return found[-1]
 
     def newest_for(self, cuda: str) -> Release | None:
-        """The newest release that is built for ``cuda``."""
+        """The newest release that is built for ``cuda``, by its release matrix where that names one."""
         found = [each for each in self.releases if minor(cuda) in each.cudas]
-        return found[-1] if found else None
+        return max(found, key=lambda each: (minor(cuda) in each.announced, version(each.torch)), default=None)
 
     def cudas_for(self, release: Release, platform: str) -> tuple[str, ...]:
         """The CUDA versions of ``release`` for a platform, ``linux/arm64``."""
@@ -157,6 +159,7 @@ def shipped_builds() -> TorchBuilds:
             vision=row["vision"],
             audio=row["audio"],
             cudas=tuple(sorted((*row["cuda"], *row.get("also", ())), key=version)),
+            announced=tuple(row["cuda"]),
             default=row["default"],
             python=(row["python"][0], row["python"][1]),
             nccl=row.get("nccl"),
