@@ -23,7 +23,8 @@ _PRODUCT = 4096
 def run(context: BenchContext) -> Iterator[Measurement]:
     """Pinned to the GPU first, which is the headline; then the other ways, then the overlap."""
     torch, device = context.torch, context.device
-    count = bytes_to_copy(FULL_BYTES if context.full else QUICK_BYTES, data.host_free_bytes())
+    wanted = int(context.option("link_bytes") or (FULL_BYTES if context.full else QUICK_BYTES))
+    count = bytes_to_copy(wanted, data.host_free_bytes())
     data.need(torch, device, 2 * count)
     link = Link(torch, count, device=device)
     ways: tuple[tuple[dict[str, Any], Callable[[], object], int], ...] = (
@@ -71,7 +72,7 @@ def bytes_to_copy(wanted: int, host_free: int) -> int:
     count = wanted
     while count * _HOST_BUFFERS > host_free * data.FREE_SHARE:
         count //= 2
-        if count < _LEAST_BYTES:
+        if count < min(wanted, _LEAST_BYTES):
             raise Skip("memory: the host has {} free".format(size(host_free)))
     return count
 
@@ -174,7 +175,8 @@ def overlap_of(context: BenchContext, link: Link) -> Measurement:
     slice_s = max(0.2, 0.8 * context.left_s)
     try:
         dtype = torch.float16 if torch.cuda.get_device_capability(device) >= (7, 0) else torch.float32
-        a = data.random_matrix(torch, (_PRODUCT, _PRODUCT), dtype, device=device)
+        side = int(context.option("mm_size") or _PRODUCT)
+        a = data.random_matrix(torch, (side, side), dtype, device=device)
         out = torch.empty_like(a)
 
         def work(count: int) -> None:

@@ -49,7 +49,7 @@ def run(context: BenchContext) -> Iterator[Measurement]:
         yield measured
     allow_tf32(torch, False)
     if context.gpus > 1:
-        for measured in together(context, kinds[0], SQUARE):
+        for measured in together(context, *jobs[0]):
             yield measured
 
 
