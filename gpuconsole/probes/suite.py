@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpuconsole.core.errors import UsageError
-from gpuconsole.probes.catalog import CHECKS, CheckInfo
+from gpuconsole.probes import catalog
+from gpuconsole.probes.catalog import CheckInfo
 from gpuconsole.probes.payload.plan import BY_SLUG
 from gpuconsole.probes.records import CheckResult
 
@@ -37,7 +38,7 @@ class Selection:
 
 def in_order() -> tuple[CheckInfo, ...]:
     """All checks in the order of their codes, which is that of a report."""
-    return tuple(sorted((*CHECKS, *HOST_CHECKS), key=lambda check: check.code))
+    return tuple(sorted((*catalog.CHECKS, *HOST_CHECKS), key=lambda check: check.code))
 
 
 def select(only: Sequence[str] = ()) -> Selection:
@@ -51,21 +52,21 @@ def select(only: Sequence[str] = ()) -> Selection:
         UsageError: There is none of such a name.
     """
     if not only:
-        return Selection(tuple(check.id for check in CHECKS), HOST_CHECKS, whole=True)
+        return Selection(tuple(check.id for check in catalog.CHECKS), HOST_CHECKS, whole=True)
     wanted = {name.strip().lower().removeprefix("check.") for name in only}
     if strange := sorted(wanted - {name for check in in_order() for name in _names(check)}):
         raise UsageError(
             f"There is no check {strange[0]}.",
             hint="They are " + ", ".join(f"{one.code} {one.id.removeprefix('check.')}" for one in in_order()) + ".",
         )
-    named = {check.id for check in CHECKS if wanted & _names(check)}
+    named = {check.id for check in catalog.CHECKS if wanted & _names(check)}
     needs = {need for check in named for need in BY_SLUG[check].needs}
     if needs or "check.shm" in named:
         named.add("check.torch")
     if needs or any(check.startswith("check.gpu-") for check in named):
         named.add("check.cuda-available")
     return Selection(
-        tuple(check.id for check in CHECKS if check.id in named),
+        tuple(check.id for check in catalog.CHECKS if check.id in named),
         tuple(check for check in HOST_CHECKS if wanted & _names(check)),
         whole=False,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuconsole.probes.catalog import CHECKS
+from gpuconsole.probes import catalog
 from gpuconsole.probes.records import CheckResult, CheckStatus, Environment, RunEnd, Verdict
 from gpuconsole.probes.suite import sorted_by_cause
 
@@ -29,7 +29,7 @@ def judge(checks: Sequence[CheckResult], environment: Environment, end: RunEnd) 
 
 
 def _where(checks: Sequence[CheckResult], environment: Environment) -> str:
-    if not {check.id for check in checks}.issuperset(check.id for check in CHECKS):
+    if not {check.id for check in checks}.issuperset(check.id for check in catalog.CHECKS):
         return "Nothing failed of what was checked"
     kernel = next((check for check in checks if check.id == "check.kernel"), None)
     if kernel is not None and kernel.status in (CheckStatus.OK, CheckStatus.WARN):

@@ -15,7 +15,7 @@ import pytest
 
 from gpuconsole.cli.main import main
 from gpuconsole.core.errors import ExitCode
-from gpuconsole.probes import catalog
+from gpuconsole.probes import suite
 from tests.rig.engines import Engine
 
 COMMAND = [sys.executable, "-m", "tests.rig.fewchecks"]
@@ -28,8 +28,8 @@ class Trap:
 sys.meta_path.insert(0, Trap())
 """
 CHECKS = [
-    "check.torch", "check.cuda-available", "check.devices", "check.driver", "check.gpu-memory", "check.kernel",
-    "check.numerics", "check.shm", "check.workspace", "check.environment",
+    "check.torch", "check.cuda-available", "check.devices", "check.driver", "check.kernel", "check.numerics",
+    "check.shm", "check.gpu-memory", "check.workspace", "check.gpu-health", "check.gpu-clocks", "check.environment",
 ]  # fmt: skip
 
 
@@ -195,7 +195,7 @@ def test_this_machine_with_every_check() -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=280)
     document = json.loads(done.stdout)
     assert done.returncode == (1 if any(check["status"] == "fail" for check in document["checks"]) else 0)
-    assert [check["id"] for check in document["checks"]] == [check.id for check in catalog.CHECKS]
+    assert [check["id"] for check in document["checks"]] == [check.id for check in suite.in_order()]
     assert document["environment"]["where"] == "this machine"
     assert document["environment"]["python_path"] == sys.executable
     assert not [check for check in document["checks"] if "container" in check["why"] + check["fix"]]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuconsole.probes import catalog
+from gpuconsole.probes import suite
 from gpuconsole.probes.records import RunEnd
 from tests.engine.checking import OK, SKIP, WARN, Checked
 
@@ -20,7 +20,7 @@ def test_each_has_a_result_in_a_sound_container_and_leaves_nothing(modern: Check
     name = modern.start("--shm-size", "1g", "-v", f"{workspace}:/workspace")
     report = modern.check(name, deadline_s=240)
     assert report.end is RunEnd.COMPLETE
-    assert [check.id for check in report.checks] == [check.id for check in catalog.CHECKS]
+    assert [check.id for check in report.checks] == [check.id for check in suite.in_order()]
     assert {check.status for check in report.checks} <= {OK, SKIP, WARN}, report.checks
     assert all(check.why for check in report.checks if check.status is not OK)
     assert modern.is_clean(name)
