@@ -28,7 +28,7 @@ NEW = (
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity of 8.00 GiB "
     "of which 0 bytes is free. 6.00 GiB allowed; Of the allocated memory 3.10 GiB is allocated by PyTorch, with 46.00 "
     "MiB allocated in private pools (e.g., CUDA Graphs), and 2.80 GiB is reserved by PyTorch but unallocated. If "
-    "reserved but unallocated memory is large try setting PYTORCH_ALLOC_CONF=expandable_segments:True to avoid fragmentation."
+    "reserved but unallocated memory is large try setting PYTORCH_ALLOC_CONF=expandable_segments:True to avoid it."
 )
 FITS_NEVER = (
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 90.00 GiB. GPU 0 has a total capacity of 79.1 GiB"
