@@ -1,0 +1,1 @@
+"""The benchmarks on this machine's CPU, and their way on GPUs that are pretended."""
