@@ -2,9 +2,10 @@
 
     python3 tests/gpu/compare_bench.py [-o FILE] [--rounds 3]
 
-Needs an NVIDIA GPU (the first that torch sees) and torch; nothing else. It multiplies bf16 matrices of 8192x8192 and copies buffers of 1 GiB, by a
-plain loop between two events and by the benchmark, in turns. Then it shows two traps that the benchmarks avoid: numbers
-that are all 0, and buffers that fit in the cache. Exit codes: 0 both within 3 %, 1 not, 3 no GPU here.
+Needs an NVIDIA GPU (the first that torch sees) and torch; nothing else. It multiplies bf16 matrices of 8192x8192 and
+copies buffers of 1 GiB, by a plain loop between two events and by the benchmark, in turns. Then it shows two traps that
+the benchmarks avoid: numbers that are all 0, and buffers that fit in the cache. Exit codes: 0 both within 3 %, 1 not,
+3 no GPU here.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from gpuconsole.probes.payload.bench import mem, mm  # noqa: E402
-from gpuconsole.probes.payload.bench.context import BenchContext  # noqa: E402
+from gpuconsole.probes.payload.bench import mem, mm
+from gpuconsole.probes.payload.bench.context import BenchContext
 
 SIDE = 8192
 COPY_BYTES = 1 << 30
