@@ -33,6 +33,8 @@ def _sign(words: str, error: type[ConsoleError], message: str, hint: str) -> _Si
     return _Sign(re.compile(words, re.IGNORECASE), error, message, hint)
 
 
+_NO_SUCH = "The package index{from} has no {1} for this Python and processor."
+_NO_SUCH_HINT = "Look whether it has this CUDA build; of a mirror, name the build's folder by --torch-index-url."
 # The first that is found anywhere in the last step's lines counts, so causes stand before what follows from them.
 _SIGNS = (
     _sign(
@@ -60,6 +62,12 @@ _SIGNS = (
         "It may ask for a login, which gpuconsole never puts into a build: name an index that asks for none.",
     ),
     _sign(
+        r"satisfies the requirement (\S+) \(from versions: (?!none)",
+        NotFound,
+        _NO_SUCH,
+        _NO_SUCH_HINT,
+    ),
+    _sign(
         r"Temporary failure (?:in name resolution|resolving)|Could not resolve|Name or service not known"
         r"|NameResolutionError|nodename nor servname|Failed to establish a new connection|Connection refused"
         r"|Network is unreachable|No route to host|ReadTimeoutError|ConnectTimeoutError|Read timed out"
@@ -80,8 +88,8 @@ _SIGNS = (
     _sign(
         r"No matching distribution found for ([^\s;]+)",
         NotFound,
-        "The package index{from} has no {1} for this Python and processor.",
-        "Look whether the index has this CUDA build; of a mirror, name the folder of the build by --torch-index-url.",
+        _NO_SUCH,
+        _NO_SUCH_HINT,
     ),
     _sign(
         r"Package '?([\w.+-]+)'? has no installation candidate|Unable to locate package ([\w.+-]+)",
