@@ -52,8 +52,8 @@ def print_history(found: Sequence[Past]) -> None:
             _names(past.gpus), f"{figure(past.score)} {unit_of(past.unit)}".rstrip(), glyphs.bar(share, _BAR),
             "" if past.change is None else f"{past.change * 100:+.1f} %", ", ".join(_notes(past)),
         )  # fmt: skip
-        rows.append([glyphs.text(cell) for cell in cells])
-    for line in table(columns, rows).splitlines():
+        rows.append(cells)
+    for line in glyphs.text(table(columns, rows)).splitlines():
         data(line)
 
 
@@ -88,10 +88,8 @@ def print_comparison(found: Comparison, first: BenchRun, second: BenchRun) -> No
         data("")
         data("Different beside the results")
         columns = (Column("  "), Column("A", flexible=True), Column("B", flexible=True))
-        facts = [
-            [glyphs.text(cell) for cell in (f"  {each.name}", each.first, each.second)] for each in found.differences
-        ]
-        for line in table(columns, facts).splitlines()[1:]:
+        facts = [(f"  {each.name}", each.first, each.second) for each in found.differences]
+        for line in glyphs.text(table(columns, facts)).splitlines()[1:]:
             data(line)
     data("")
     _print_rows(found.rows, unicode=glyphs.unicode)
@@ -115,8 +113,8 @@ def _print_rows(rows: Sequence[Row], *, unicode: bool) -> None:
         Column("NOTE", flexible=True),
     )
     glyphs, shown = glyphs_of_stdout(), _CHANGES if unicode else _PLAIN_CHANGES
-    cells = [[shown[row.change], *map(glyphs.text, _cells(row))] for row in rows]
-    lines = table(columns, cells).splitlines()
+    cells = [(shown[row.change], *_cells(row)) for row in rows]
+    lines = glyphs.text(table(columns, cells)).splitlines()
     side_by_side = len(lines) == len(rows) + 1
     for place, line in enumerate(lines):
         row = rows[place - 1] if side_by_side and place else None

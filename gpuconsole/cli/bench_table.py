@@ -97,8 +97,8 @@ def _table(records: Sequence[BenchRecord], glyphs: Glyphs, width: int) -> Iterat
         *([Column("AT CLOCK", align="right")] if clock else []),
         Column("GRADE", flexible=True),
     ]
-    rows = [[glyphs.text(cell) for cell in _cells(record, glyphs, sheet=sheet, clock=clock)] for record in records]
-    lines = table(columns, rows, width=width).splitlines()
+    rows = [_cells(record, glyphs, sheet=sheet, clock=clock) for record in records]
+    lines = glyphs.text(table(columns, rows, width=width)).splitlines()
     if len(lines) != len(rows) + 1:  # below each other, where there is no room side by side
         yield from lines
         return
@@ -176,5 +176,5 @@ def _claims(run: BenchRun, glyphs: Glyphs, width: int) -> Iterator[str]:
     rows = []
     for claim in run.claims:
         told = claim.why if claim.answer in ("not-measured", "as-claimed") else f"{claim.answer}; {claim.why}"
-        rows.append([glyphs.text(cell) for cell in (f"  {claim.title}", claim.claimed, claim.shown, told)])
-    yield from table(columns, rows, width=width).splitlines()
+        rows.append((f"  {claim.title}", claim.claimed, claim.shown, told))
+    yield from glyphs.text(table(columns, rows, width=width)).splitlines()
