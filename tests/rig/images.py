@@ -93,7 +93,9 @@ def _write_layers(folder: Path, root: Path) -> list[Path]:
 
 _PLAIN = ImageConfig()
 _PYTHON = replace(
-    _PLAIN, labels={"org.opencontainers.image.ref.name": "debian", "org.opencontainers.image.version": "12"}
+    _PLAIN,
+    env=(*_PLAIN.env, "PIP_NO_COMPILE=1"),  # what is built on it is thrown away: no seconds for bytecode
+    labels={"org.opencontainers.image.ref.name": "debian", "org.opencontainers.image.version": "12"},
 )
 _CUDA_ENV = (
     *_PLAIN.env,
