@@ -41,8 +41,7 @@ def run(context: BenchContext) -> Iterator[Measurement]:
                 training.see_time(context.left_s, first_s * _SLOWER[precision] * _FEWEST)
             measurement = measure(context, size, precision, slice_s=context.budget_s * _SLICES[precision])
         except Exception as error:
-            yield Measurement.failed(params, error)
-            continue
+            measurement = Measurement.failed(params, error)
         if measurement.score is not None:
             speeds[precision] = measurement.score
             steps[precision] = size.tokens / measurement.score
