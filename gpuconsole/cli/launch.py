@@ -107,10 +107,14 @@ def launch(
 
 def _dry_run(session: Session, spec: LaunchSpec, *, foreground: bool, as_json: bool) -> int:
     from gpuconsole.cli.launch_talk import gpus_document, tell_plan
+    from gpuconsole.launch.preflight import standing
     from gpuconsole.services.planning import plan_launch
 
     plan = plan_launch(session, spec)
     tell_plan(plan)
+    for finding in standing(plan.findings, spec.force):
+        lift = f" --force {finding.slug} lifts this." if finding.forceable else ""
+        talk(f"It would be refused: {finding.sentence} {finding.fix}{lift}")
     if plan.image.unresolved:
         talk(plan.image.unresolved)
     run = plan.docker_run(foreground=foreground)
@@ -118,7 +122,8 @@ def _dry_run(session: Session, spec: LaunchSpec, *, foreground: bool, as_json: b
         talk(f"The line needs a docker client {run.client} or newer, which knows CDI devices.")
     talk("Nothing was made. gpuconsole's own labels, which say who launched a container, are not in the line.")
     if as_json:
-        json_document("launch", container=None, command=str(run), gpus=gpus_document(plan), notes=plan.notes)
+        json_document("launch", container=None, command=str(run), gpus=gpus_document(plan), notes=plan.notes,
+                      findings=plan.findings)  # fmt: skip
     else:
         data(str(run))
     return ExitCode.OK

@@ -82,16 +82,14 @@ def choose_gpus(wish: GpuWish, snapshot: GpuSnapshot, claims: Claims | None = No
 
 def _choice(chosen: Sequence[GpuUnit], machine: _Machine, reason: str, *notes: str) -> GpuChoice:
     complete = len(chosen) == len(machine.units) and not machine.withheld
-    told = (note for unit in chosen for note in _notes(unit, told=f"{unit.label}: {unit.state}" in reason))
+    told = (note for unit in chosen for note in _notes(unit))
     return GpuChoice(tuple(chosen), reason, (*told, *notes), every=complete)
 
 
-def _notes(unit: GpuUnit, *, told: bool) -> list[str]:
-    """What to know of a chosen one; ``told`` when the reason for it says its state already."""
+def _notes(unit: GpuUnit) -> list[str]:
+    """What to know of a chosen one; that it is busy is found by preflight."""
     notes = []
-    if _rank(unit)[0] == _BUSY:
-        notes.append(f"{unit.label} is busy." if told else f"{unit.label} is busy: {unit.state}.")
-    elif unit.claimants:
+    if unit.claimants and _rank(unit)[0] != _BUSY:
         runs = "runs" if len(unit.claimants) == 1 else "run"
         notes.append(f"{unit.label} was given to {unit.claimed_by} already, which {runs}.")
     if unit.gpu.problem:

@@ -66,16 +66,19 @@ def busy(facts: Facts) -> Iterator[Finding]:
             "gpu-busy",
             Severity.WARN,
             "--gpus",
-            f"{unit.label} is busy: {_held(facts, unit)}.",
-            f"Take {freer.label} instead, or wait with --when-free." if freer else "Wait for it with --when-free.",
+            f"{unit.label} is busy{_held(facts, unit)}.",
+            f"Take {freer.label} instead." if freer else "Wait until it is free, or take less of it.",
             Change("gpus", f"device={freer.index}") if freer and len(facts.choice.units) == 1 else None,
         )
 
 
 def _held(facts: Facts, unit: GpuUnit) -> str:
     who = facts.holders.get(unit.uuid, ())
-    held = f"held by {', '.join(who[:3])}{f' and {len(who) - 3} more' if len(who) > 3 else ''}" if who else unit.state
-    if not who or unit.used_bytes is None or unit.total_bytes is None:
+    if not who:
+        # The reason of the choice may have said it already.
+        return "" if f"{unit.label}: {unit.state}" in facts.choice.reason else f": {unit.state}"
+    held = f": held by {', '.join(who[:3])}{f' and {len(who) - 3} more' if len(who) > 3 else ''}"
+    if unit.used_bytes is None or unit.total_bytes is None:
         return held
     return f"{held}; {gib(unit.total_bytes - unit.used_bytes)} of {gib(unit.total_bytes)} GiB are free"
 

@@ -17,6 +17,7 @@ from gpuconsole.services.cancelling import Cancellation, Cancelled
 from gpuconsole.services.following import Ending, exit_code_from_events, first_second, follow, now
 from gpuconsole.services.obstacles import refuse_taken_name, refuse_taken_ports
 from gpuconsole.services.planning import LaunchPlan, chosen_freely, plan_launch, renamed, with_image
+from gpuconsole.services.preflight import refuse
 from gpuconsole.services.pulling import PullState
 from gpuconsole.services.session import Session
 from gpuconsole.services.undoing import Made
@@ -94,12 +95,14 @@ def launch(
         Conflict: Its name or a port of it is taken.
         NotFound: Its image does not exist.
         GpuNotFound: Its GPUs do not exist, or cannot be given.
+        LaunchRefused: Preflight found what ``--force`` does not lift.
         Cancelled: ``cancel`` was used; the message says what became of it.
         ConsoleError: The engine refused or failed; nothing is left behind, or the message says what.
     """
     cancel = cancel or Cancellation()
     plan = plan_launch(session, spec)
     on_step(LaunchStep(Phase.PLAN, plan=plan))
+    refuse(plan.findings, spec)
     _go_on(cancel, "before anything was made")
     engine = session.engine
     # Before a pull of many gigabytes, not after it.

@@ -14,6 +14,7 @@ from gpuconsole.host.cdi import DEFAULT_DIRS
 from gpuconsole.launch.claims import Claims, claims_of
 from gpuconsole.launch.gpupath import GpuRoute, choose_gpu_path
 from gpuconsole.launch.gpus import GpuChoice, choose_gpus
+from gpuconsole.launch.preflight import Finding
 from gpuconsole.launch.render import DockerRun, render
 from gpuconsole.launch.request import build_request, hides_init, name_for
 from gpuconsole.launch.spec import FieldProblem, Force, GpuWish, GpuWishKind, LaunchSpec, SpecInvalid
@@ -21,6 +22,7 @@ from gpuconsole.launch.units import units_of
 from gpuconsole.launch.work import TOKEN_NAME, Kind
 from gpuconsole.services.identities import Named, named
 from gpuconsole.services.notebooks import needs_token, token_mount
+from gpuconsole.services.preflight import preflight, warnings
 from gpuconsole.services.session import Session
 from gpuconsole.services.startingimage import UNKNOWN, StartingImage, starting_image
 from gpuconsole.services.suitability import unsuitable
@@ -48,6 +50,8 @@ class LaunchPlan:
     """Who runs it, when that is the caller."""
     port: int = 0
     """The host's port of a kind of work that is used through one; 0 until the engine chooses it."""
+    findings: tuple[Finding, ...] = ()
+    """What is likely to go wrong with it, refusals first."""
 
     @property
     def name(self) -> str:
@@ -102,10 +106,11 @@ def plan_launch(session: Session, spec: LaunchSpec, *, name: str | None = None) 
     gpus = tuple({unit.gpu.index: unit.gpu for unit in choice.units}.values())
     unfit = unsuitable(session, image.fetch if image.image else spec.image, gpus=gpus, path=route.path, info=info)
     latest = None if image.lock else latest_note(session, spec.image)
-    about_image = (*image.notes, *([latest] if latest else []), *unfit)
     about_user = who.identity.notes if who else ()
-    said = (*about_image, *notes, *choice.notes, *about_user, *_notes(spec, info))
-    return LaunchPlan(spec, request, info, choice, route, said, image, who, port)
+    said = (*image.notes, *notes, *choice.notes, *about_user, *_notes(spec, info))
+    plan = LaunchPlan(spec, request, info, choice, route, said, image, who, port)
+    findings = preflight(session, plan, unfit=" ".join(unfit), moving=latest or "")
+    return replace(plan, findings=findings, notes=(*said, *warnings(findings)))
 
 
 def _refuse_beyond_machine(spec: LaunchSpec, info: EngineInfo) -> None:
@@ -183,8 +188,6 @@ def _notes(spec: LaunchSpec, info: EngineInfo) -> tuple[str, ...]:
         notes.append("TensorBoard knows no password: every user of this machine can open it.")
     if spec.work.nodes and spec.work.nodes > 1 and spec.network != "host":
         notes.append("Machines that work together reach each other's ports: launch with --network host on each.")
-    public = [port for port in spec.ports if port.host_ip in ("0.0.0.0", "::")]  # noqa: S104  # what the user wrote
-    notes.extend(f"Port {port.host_port or port.container_port} is open to the network, as written." for port in public)
     return tuple(notes)
 
 

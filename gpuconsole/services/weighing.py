@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gpuconsole.core.errors import Conflict, ConsoleError, GpuNotFound, NotFound, Refused
 from gpuconsole.core.text import plain_line
 from gpuconsole.launch.options import LaunchOptions, read_options
+from gpuconsole.launch.preflight import Finding, standing
 from gpuconsole.launch.spec import FieldProblem, LaunchSpec, SpecInvalid
 from gpuconsole.services.imagenames import local_image
 from gpuconsole.services.obstacles import refuse_taken_name, refuse_taken_ports
@@ -86,7 +87,12 @@ def weigh(session: Session, options: LaunchOptions, *, name: str | None = None) 
         problems = _obstacles(engine, plan)
     except ConsoleError as error:
         return Weight(failure=error, plan=plan, image=image)
-    return Weight(problems=problems, plan=plan, image=image, to_pull=image is None)
+    refusals = tuple(_refusal(finding) for finding in standing(plan.findings, spec.force))
+    return Weight(problems=(*problems, *refusals), plan=plan, image=image, to_pull=image is None)
+
+
+def _refusal(finding: Finding) -> FieldProblem:
+    return FieldProblem(finding.field, plain_line(f"{finding.sentence} {finding.fix}").rstrip("."))
 
 
 def _local_or_none(session: Session, reference: str) -> Image | None:

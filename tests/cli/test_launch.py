@@ -221,9 +221,35 @@ def test_a_dry_run_prints_one_line_and_makes_nothing(engine_modern: Engine, nvml
     assert names(engine_modern) == []
     document = json.loads(run(engine_modern, "launch", "--json", *arguments[1:], env=nvml_box.env()).stdout)
     second = {"index": "1", "uuid": TWO_GPUS[1].uuid, "name": "NVIDIA H200", "given_to": []}
+    (found,) = document.pop("findings")
+    assert (found["slug"], found["severity"], found["field"]) == ("nothing-mounted", "warn", "--volume")
+    assert found["change"] == {"option": "volumes", "value": ".:/workspace", "add": True}
     assert document == {
-        "schema": "gpuconsole.launch/1", "container": None, "command": line, "gpus": [second], "notes": [],
+        "schema": "gpuconsole.launch/1", "container": None, "command": line, "gpus": [second],
+        "notes": [f"{found['sentence']} {found['fix']}"],
     }  # fmt: skip
+
+
+@pytest.mark.engine
+def test_what_is_dangerous_is_refused_until_it_is_forced(engine_modern: Engine) -> None:
+    image = engine_modern.load("small")
+    arguments = ("launch", image, "--gpus", "none", "-v", "/etc:/host-etc", "--name", "box")
+    refused = run(engine_modern, *arguments, "--", "sleep", "60")
+    assert refused.returncode == 7, refused.stderr
+    assert "/etc would let the container change files of the system." in refused.stderr
+    assert "--force dangerous-mount" in refused.stderr
+    assert "Traceback" not in refused.stderr
+    assert names(engine_modern) == []
+    told = run(engine_modern, *arguments, "--dry-run", "--", "sleep", "60")
+    assert told.returncode == 0
+    assert "It would be refused: /etc would let" in told.stderr
+    forced = run(engine_modern, *arguments, "--force", "dangerous-mount", "--", "sleep", "60")
+    assert forced.returncode == 0, forced.stderr
+    assert "Note: /etc would let the container change" in forced.stderr
+    assert names(engine_modern) == ["box"]
+    unknown = run(engine_modern, *arguments, "--force", "everything")
+    assert unknown.returncode == 2
+    assert "dangerous-mount" in unknown.stderr
 
 
 @pytest.mark.engine

@@ -10,11 +10,14 @@ from hypothesis import strategies as st
 
 from gpuconsole.core.errors import ExitCode, GpuNotFound
 from gpuconsole.engine.model import Container, ContainerState, GpuClaim, GpuRequestKind
+from gpuconsole.engine.request import CreateRequest
 from gpuconsole.gpu.model import Gpu, GpuProcess, GpuSnapshot, GpuStatus, Mig, ProcessKind
 from gpuconsole.launch.claims import Claimant, Claims, claims_of
 from gpuconsole.launch.gpus import GpuChoice, choose_gpus
 from gpuconsole.launch.labels import USER
-from gpuconsole.launch.spec import GpuWish
+from gpuconsole.launch.preflight import Facts
+from gpuconsole.launch.preflight_gpu import busy
+from gpuconsole.launch.spec import GpuWish, LaunchSpec
 from gpuconsole.launch.units import units_of, withheld_of
 from gpuconsole.launch.wish import parse_gpus
 
@@ -134,16 +137,21 @@ def test_a_count_takes_the_freest_in_the_order_of_their_indices() -> None:
     assert not choice.every
 
 
+def busy_words(choice: GpuChoice) -> list[str]:
+    facts = Facts(LaunchSpec("image"), CreateRequest("image"), choice=choice)
+    return [finding.sentence for finding in busy(facts)]
+
+
 def test_a_busy_choice_is_noted() -> None:
     choice = choose_gpus(parse_gpus("device=0"), box(gpu(0, used=60 * GIB, processes=BUSY), gpu(1)))
-    assert choice.notes == ("GPU 0 (NVIDIA H200) is busy: held by 1 process, 60.0 of 140.0 GiB used.",)
-    assert choose_gpus(parse_gpus("device=1"), box(gpu(0), gpu(1))).notes == ()
+    assert busy_words(choice) == ["GPU 0 (NVIDIA H200) is busy: held by 1 process, 60.0 of 140.0 GiB used."]
+    assert busy_words(choose_gpus(parse_gpus("device=1"), box(gpu(0), gpu(1)))) == []
 
 
 @pytest.mark.parametrize("wish", ["auto", "1", "2", "all", "device=0"])
 def test_what_holds_a_gpu_is_said_once(wish: str) -> None:
     choice = choose_gpus(parse_gpus(wish), box(*(gpu(index, used=60 * GIB, processes=BUSY) for index in (0, 1))))
-    said = " ".join((choice.reason, *choice.notes))
+    said = " ".join((choice.reason, *choice.notes, *busy_words(choice)))
     assert "GPU 0 (NVIDIA H200) is busy" in said
     assert said.count("GPU 0 (NVIDIA H200): held by") + said.count("GPU 0 (NVIDIA H200) is busy: held by") == 1
 
@@ -292,10 +300,11 @@ def test_who_holds_what_is_chosen_is_said() -> None:
     assert choice.notes == ("GPU 0 (NVIDIA H200) was given to container notebook of anna already, which runs.",)
     named = choose_gpus(parse_gpus("device=1"), box(gpu(0), gpu(1)), held)
     assert named.notes == ("GPU 1 (NVIDIA H200) was given to containers a, b already, which run.",)
-    busy = choose_gpus(parse_gpus("device=0"), box(gpu(0, processes=BUSY, used=60 * GIB)), held)
-    assert busy.notes == (
-        "GPU 0 (NVIDIA H200) is busy: held by 1 process, 60.0 of 140.0 GiB used, given to container notebook of anna.",
-    )
+    taken = choose_gpus(parse_gpus("device=0"), box(gpu(0, processes=BUSY, used=60 * GIB)), held)
+    assert taken.notes == ()
+    assert busy_words(taken) == [
+        "GPU 0 (NVIDIA H200) is busy: held by 1 process, 60.0 of 140.0 GiB used, given to container notebook of anna."
+    ]
 
 
 def test_among_claimed_gpus_fewer_claims_then_less_memory() -> None:
