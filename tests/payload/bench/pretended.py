@@ -24,12 +24,19 @@ def on_cpu(value: Any) -> Any:
     return "cpu" if isinstance(value, str) and value.startswith("cuda") else value
 
 
-class ToCpu(TorchFunctionMode):
+class ToCpu(TorchFunctionMode):  # type: ignore[misc]
     """Sends what is asked of a GPU to the CPU."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         options = {name: on_cpu(value) for name, value in (kwargs or {}).items() if name != "pin_memory"}
         return func(*map(on_cpu, args), **options)
+
+
+class Generator(torch.Generator):  # type: ignore[misc]
+    """Of random numbers, on the CPU."""
+
+    def __new__(cls, device: object = None) -> Any:
+        return super().__new__(cls, device="cpu")
 
 
 class Event:
@@ -81,11 +88,11 @@ def capture(graph: CUDAGraph) -> Iterator[None]:
         graph.captured, graph.target = graph.captured + other, tensor
         return tensor
 
-    torch.Tensor.add_ = count  # type: ignore[method-assign,assignment]
+    torch.Tensor.add_ = count
     try:
         yield
     finally:
-        torch.Tensor.add_ = whole  # type: ignore[method-assign]
+        torch.Tensor.add_ = whole
 
 
 @contextmanager
@@ -117,7 +124,6 @@ def pretended(
     }
     for name, value in replaced.items():
         monkeypatch.setattr(cuda, name, value)
-    whole = torch.Generator
-    monkeypatch.setattr(torch, "Generator", lambda device=None: whole(device="cpu"))
+    monkeypatch.setattr(torch, "Generator", Generator)
     with ToCpu():
         yield

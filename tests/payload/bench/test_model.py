@@ -37,7 +37,7 @@ def test_the_largest_that_fits_is_taken(allowed: float, name: str | None) -> Non
 def test_the_loss_starts_at_the_logarithm_of_the_vocabulary_the_same_each_time() -> None:
     tokens, targets = model.batch_of(model.TINY, "cpu")
     assert torch.equal(tokens[:, 1:], targets[:, :-1])
-    losses = [float(model.make_decoder(model.TINY, "cpu")(tokens, targets)) for _ in range(2)]
+    losses = [model.make_decoder(model.TINY, "cpu")(tokens, targets).item() for _ in range(2)]
     assert losses[0] == losses[1] == pytest.approx(math.log(model.TINY.vocabulary), rel=0.02)
 
 
@@ -55,7 +55,7 @@ def test_a_decoder_cannot_look_ahead() -> None:
     other[:, -1] = (other[:, -1] + 1) % model.TINY.vocabulary
     ignored = targets.clone()
     ignored[:, -1] = -100  # cross entropy leaves it out
-    assert float(decoder(tokens, ignored)) == pytest.approx(float(decoder(other, ignored)), rel=1e-6)
+    assert decoder(tokens, ignored).item() == pytest.approx(decoder(other, ignored).item(), rel=1e-6)
 
 
 def test_without_a_fused_optimizer_the_plain_one_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,7 +64,7 @@ def test_without_a_fused_optimizer_the_plain_one_is_taken(monkeypatch: pytest.Mo
     def old(parameters: object, **options: object) -> object:
         if "fused" in options:
             raise TypeError("unexpected keyword argument 'fused'")
-        return whole(parameters, **options)  # type: ignore[arg-type]
+        return whole(parameters, **options)
 
     decoder = model.make_decoder(model.TINY, "cpu")
     assert model.adamw(decoder)[1]
@@ -75,4 +75,4 @@ def test_without_a_fused_optimizer_the_plain_one_is_taken(monkeypatch: pytest.Mo
 def test_the_resnet_is_a_resnet_50() -> None:
     assert sum(parameter.numel() for parameter in model.ResNet().parameters()) == 25_557_032
     small = model.ResNet((1, 1, 1, 1), width=8, classes=10)
-    assert float(small(torch.randn(4, 3, 32, 32), torch.arange(4))) > 0
+    assert small(torch.randn(4, 3, 32, 32), torch.arange(4)).item() > 0

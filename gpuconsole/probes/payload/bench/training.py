@@ -138,4 +138,4 @@ def see_time(left_s: float, expected_s: float) -> None:
         Skip: What comes is expected to take longer than what is left.
     """
     if expected_s > left_s:
-        raise Skip("time: it would take {:.0f} s, and {:.0f} s are left".format(expected_s, max(0.0, left_s)))
+        raise Skip("time: it would take {:.1f} s, and {:.1f} s are left".format(expected_s, max(0.0, left_s)))
