@@ -16,6 +16,8 @@ _FIELDS = (
 )  # fmt: skip
 """Of a ``bench`` record, beside what tells which benchmark it is of."""
 _PARTING_S = 5.0
+_START_S = 90.0
+"""A worker imports torch and starts CUDA before it begins."""
 
 
 class BenchSupervisor(Supervisor):
@@ -30,6 +32,8 @@ class BenchSupervisor(Supervisor):
         """What the worker that runs has still to do."""
         self._headline = False
         """The benchmark that runs has told its headline."""
+        self._starting = False
+        """The worker has not come to its first benchmark yet."""
 
     def _batch(self) -> list[str]:
         """The next one alone if it wants a process of its own, else all that share one with it."""
@@ -41,6 +45,7 @@ class BenchSupervisor(Supervisor):
                     break
                 batch.append(slug)
         self._given = list(batch)
+        self._starting = True
         return batch
 
     @property
@@ -48,7 +53,9 @@ class BenchSupervisor(Supervisor):
         return bool(self._given and self._pending)
 
     def _allowed_s(self) -> float:
-        return self._current.deadline_s(self.mode)
+        options = self._config.get("options") or {}
+        allowed = float(options.get("deadline_s") or self._current.deadline_s(self.mode))
+        return allowed + (_START_S if self._starting else 0.0)
 
     @property
     def _current(self) -> Benchmark:
@@ -67,6 +74,7 @@ class BenchSupervisor(Supervisor):
             self._given = []  # the rest is for a new worker
             self._check_ends_at = time.monotonic() + _PARTING_S
         elif kind == "env" or mine:
+            self._starting = self._starting and not record.get("begin")
             super()._take_record(record)
 
     def _tell(self, fields: dict[str, Any]) -> None:
