@@ -138,6 +138,9 @@ def judge(value: dict[str, Any], *, ended: bool, text: str, stray: str) -> Outco
         why = "torch.compile had not come to its end after {:.0f} s".format(LIMIT_S)
         return Outcome(WARN, why, "Look at the load of the processors and at the disk under the cache's folder.")
     words = " ".join((text, stray)) if value["failure"] is None else text or value["failure"]
+    if "failed to map segment" in words and not value["cache_problem"]:
+        # The check's own folder is to blame, the one that would be used is elsewhere.
+        return Outcome(SKIP, "it cannot be tried here: programs may not be run in the folder of this check")
     why, fix = explain(value, words)
     return Outcome(WARN, "torch.compile does not work: {}".format(why), fix)
 

@@ -16,8 +16,23 @@ SWITCHES = {
     "PYTORCH_NO_CUDA_MEMORY_CACHING": "every tensor is allocated anew, which is slow",
     "NCCL_P2P_DISABLE": "GPUs do not talk to each other directly",
     "NCCL_SHM_DISABLE": "GPUs do not talk through shared memory",
+    "NCCL_IB_DISABLE": "machines do not talk over InfiniBand",
     "CUDA_DEVICE_WAITS_ON_EXCEPTION": "a failing kernel waits for a debugger",
+    "CUDA_CACHE_DISABLE": "kernels are translated anew at each start",
+    "CUDA_FORCE_PTX_JIT": "kernels are translated anew, and may fail to be",
+    "CUDA_DISABLE_PTX_JIT": "kernels for newer cards are not translated",
+    "NVIDIA_TF32_OVERRIDE": "float32 is computed less exactly, whatever the program asks for",
+    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "float32 is computed less exactly, whatever the program asks for",
+    "TORCHDYNAMO_DISABLE": "torch.compile does nothing",
+    "TORCH_COMPILE_DISABLE": "torch.compile does nothing",
+    "TORCH_CUDNN_V8_API_DISABLED": "cuDNN is used by its old interface, which is slow",
 }
+LOUD = (
+    ("NCCL_DEBUG", "TRACE", "every call is logged, which is slow"),
+    ("TORCH_DISTRIBUTED_DEBUG", "DETAIL", "every collective is checked twice, which is slow"),
+    ("CUDA_MODULE_LOADING", "EAGER", "all kernels are loaded at the start, which takes memory and time"),
+)
+"""Variables that do harm at one value."""
 _KNOWN = (
     "CUDA_VISIBLE_DEVICES",
     "NVIDIA_VISIBLE_DEVICES",
@@ -46,6 +61,9 @@ def traps(environ: dict[str, str], asked: int | None) -> list[tuple[str, str, st
     for name in sorted(environ):
         if name.startswith("CUDA_INJECTION"):
             found.append((name, "a tool is injected into CUDA", "Unset {}.".format(name)))
+    for name, value, effect in LOUD:
+        if environ.get(name, "").strip().upper() == value:
+            found.append((name, effect, "Set it to a lower level, or unset it."))
     if "CUDA_VISIBLE_DEVICES" in environ:
         effect = visible_devices(environ["CUDA_VISIBLE_DEVICES"], asked)
         if effect:
