@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from gpuconsole.services.shelf import Hold
 
 COLUMNS = (
-    Column("name", "IMAGE", 24, grow=4),
+    Column("name", "IMAGE", 24, grow=3),
     Column("pin", "PIN", 3, rank=1),
     Column("here", "RUNS HERE", 14),
-    Column("why", "WHY", 24, grow=3, rank=4),
+    Column("why", "WHY", 26, grow=5, rank=4),
     Column("torch", "TORCH", 7),
     Column("cuda", "CUDA", 6),
     Column("python", "PYTHON", 7, rank=6),
@@ -34,7 +34,7 @@ COLUMNS = (
     Column("used", "USED", 4, grow=1, rank=2),
 )
 _PROCESSORS = {"x86_64": "amd64", "aarch64": "arm64"}
-BRIEF_BELOW = 100
+BRIEF_BELOW = 140
 """Cells of a row below which official images are named in few words."""
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gpuconsole.host.model import Holder
@@ -72,10 +73,20 @@ class Listing:
         if self.name == "containers":
             return None if app.containers is None else list(app.containers)
         if self.name == "images":
-            return None if app.images is None else list(app.images)
+            return None if app.images is None else self._images(app.images)
         if self.name == "processes":
             return None if app.host_view is None else [each for view in app.host_view.gpus for each in view.holders]
         return list(app.runs)
+
+    def _images(self, views: Iterable[ImageView]) -> list[ImageView]:
+        """The images with who uses them now: containers come and go more often than images are asked for."""
+        containers = self._screen.app.containers
+        if containers is None:
+            return list(views)
+        names: dict[str, list[str]] = {}
+        for each in containers:
+            names.setdefault(each.container.image_id, []).append(each.container.name)
+        return [replace(view, used_by=tuple(sorted(names.get(view.image.id, ())))) for view in views]
 
     def count(self) -> int | None:
         """How many there are, before any filter; None when it is not known."""
