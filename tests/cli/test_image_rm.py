@@ -140,7 +140,7 @@ def test_what_is_pinned_stays_in_every_project(project: Project, registry: Regis
     assert project.run("pull", "--pin", target).code == 0
     digest = registry.digest("org/kept", "1")
     pinned = f"{target.rpartition(':')[0]}@{digest}"
-    moved(project.engine, registry, target)
+    moved(registry, target)
     project.engine.docker("pull", target)  # now the pinned one has no tag any more
     elsewhere = project.folder / "elsewhere"
     elsewhere.mkdir()

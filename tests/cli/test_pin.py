@@ -53,7 +53,7 @@ def test_a_pin_is_kept_when_the_tag_moves(project: Project, registry: Registry) 
     assert project.run("pin", target).text == f"{target}@{old}\n"
     assert rows(project, "--check")[0] == 0
     first = launched(project, "first", target)
-    new = moved(engine, registry, target)
+    new = moved(registry, target)
     engine.docker("pull", target)  # somebody else on the machine takes the new one
     code, found = rows(project, "--check")
     assert code == 1
@@ -138,7 +138,7 @@ def test_what_became_of_pins_is_told_apart(modern: Project, registry: Registry) 
     moves = in_registry(engine, registry, "org/fates:moves")
     lost = in_registry(engine, registry, "org/fates-lost:1")
     assert modern.run("pin", stays, goes, moves, lost).code == 0
-    moved(engine, registry, moves)
+    moved(registry, moves)
     tags = registry.folder / "data/docker/registry/v2/repositories/org/fates/_manifests/tags/goes"
     _remove(tags)
     _remove(registry.folder / "data/docker/registry/v2/repositories/org/fates-lost/_manifests")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,8 +12,9 @@ import pytest
 from gpuconsole.images.reference import parse
 from gpuconsole.images.registry import Registries
 from tests.cli.engines import wait_until
-from tests.cli.projects import Project, docker_config, in_registry, moved, only_in_registry, records
+from tests.cli.projects import Project, docker_config, in_registry, moved, records
 from tests.rig.engines import Engine
+from tests.rig.fresh import fresh_image
 from tests.rig.registry import Registry
 from tests.rig.terminal import Terminal
 
@@ -27,17 +28,14 @@ def project(engine: Engine, tmp_path: Path) -> Project:
 
 @pytest.fixture(params=["engine_old", "engine_modern", "engine_containerd"])
 def elsewhere(request: pytest.FixtureRequest, tmp_path: Path) -> Project:
-    """A project on an engine that is not the one fresh images are made in."""
+    """A project on each kind of engine."""
     return Project(request.getfixturevalue(request.param), tmp_path)
 
 
 @pytest.fixture
-def fresh(request: pytest.FixtureRequest, registry: Registry) -> Iterator[str]:
-    """An image of which the engine under test has no layer."""
-    old = request.getfixturevalue("engine_old")
-    taken = "elsewhere" in request.fixturenames and request.getfixturevalue("elsewhere").engine is old
-    with only_in_registry(request.getfixturevalue("engine_modern") if taken else old, registry) as target:
-        yield target
+def fresh(registry: Registry) -> str:
+    """An image of which no engine has a layer of its own."""
+    return fresh_image(registry)
 
 
 def test_what_a_pull_brings(project: Project, registry: Registry) -> None:
@@ -51,7 +49,7 @@ def test_what_a_pull_brings(project: Project, registry: Registry) -> None:
     assert not project.lock.exists()
     again = project.run("pull", target)
     assert "is here already" in again.talk
-    newer = moved(project.engine, registry, target)
+    newer = moved(registry, target)
     third = project.run("pull", target)
     assert third.text == f"{target}@{newer}\n"
     assert "led to another image before" in third.talk
@@ -272,7 +270,7 @@ def test_pulls_take_what_the_folder_pins(project: Project, registry: Registry) -
     assert project.run("pull", "--pin", target).code == 0
     assert digest in project.lock.read_text()
     project.engine.docker("rmi", target)
-    newer = moved(project.engine, registry, target)
+    newer = moved(registry, target)
     assert newer != digest
     done = project.run("pull")
     assert done.code == 0, done.talk

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-import uuid
 from collections.abc import Iterator
 
 import pytest
@@ -14,6 +13,7 @@ from gpuconsole.engine.docker.engine import DockerEngine
 from gpuconsole.engine.endpoint import Endpoint
 from tests.engine.contract import until
 from tests.rig.client import EngineClient
+from tests.rig.fresh import fresh_image
 from tests.rig.registry import PASSWORD, USER, Registry
 
 pytestmark = pytest.mark.engine
@@ -34,27 +34,14 @@ def pushed(engine: EngineClient, registry: Registry, image: str) -> str:
 
 
 @pytest.fixture
-def fresh(engine_old: EngineClient, registry: Registry) -> Iterator[str]:
-    """An image whose layers no other engine has ever had: stores keep the content of removed images for a while.
-
-    Its name is new each time too: containerd's store does not list, so that nobody removes it after a test,
-    an image that shares a layer with one that was loaded.
-    """
-    image, name = engine_old.load("small"), f"gpuconsole-test/fresh-{uuid.uuid4().hex[:8]}"
-    for number in range(3):
-        grow = f"head -c {(number + 2) * 1_000_000} /dev/urandom > /data{number}"
-        engine_old.docker("run", "--name", f"fresh{number}", image, "sh", "-c", grow)
-        image = f"{name}:{number}"
-        engine_old.docker("commit", f"fresh{number}", image)
-    yield registry.push(engine_old, image)
-    for number in reversed(range(3)):  # an image goes only after those made from it
-        engine_old.docker("rm", "--force", f"fresh{number}")
-        engine_old.docker("rmi", f"{name}:{number}")
+def fresh(registry: Registry) -> str:
+    """An image no engine ever had."""
+    return fresh_image(registry)
 
 
 @pytest.fixture(params=["26.1", "26.1-containerd"])
 def puller(request: pytest.FixtureRequest) -> EngineClient:
-    """An engine that is not the one `fresh` was made in."""
+    """An engine whose way of pulling tells sizes and can be ended."""
     name = "engine_modern" if request.param == "26.1" else "engine_containerd"
     engine: EngineClient = request.getfixturevalue(name)
     return engine

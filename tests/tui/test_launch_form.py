@@ -27,6 +27,7 @@ from gpuconsole.tui.widgets.strip import GpuStrip
 from gpuconsole.tui.widgets.tick import Tick
 from tests.rig.client import EngineClient
 from tests.rig.engines import Engine
+from tests.rig.fresh import fresh_image
 from tests.rig.nvml import NvmlBox, box
 from tests.rig.nvml.gpu import GpuProcess
 from tests.rig.nvml.presets import busy
@@ -312,19 +313,9 @@ async def test_paths_and_images_are_completed(engine_modern: Engine, tmp_path: P
         fields.set("image", image)
 
 
-def fresh(engine: Engine, registry: Registry) -> str:
-    """An image with three megabytes nobody else has, on a registry and not in the engine any more."""
-    _, base = with_images(engine)
-    engine.docker("run", "--name", "grow", base, "sh", "-c", "head -c 3000000 /dev/urandom > /noise")
-    engine.docker("commit", "grow", "gpuconsole-test/fresh:1")
-    engine.docker("rm", "grow")
-    target = registry.push(engine, "gpuconsole-test/fresh:1")
-    engine.docker("rmi", "--force", "gpuconsole-test/fresh:1", target, check=False)
-    return registry.over_the_line(target)
-
-
 async def test_a_pull_is_seen_stopped_and_done_again(engine_modern: Engine, registry: Registry, tmp_path: Path) -> None:
-    reference = fresh(engine_modern, registry)
+    with_images(engine_modern)
+    reference = registry.over_the_line(fresh_image(registry, megabytes=(3,)))
     app = console(engine_modern.host, tmp_path)
     async with app.run_test(size=(80, 24)) as pilot:
         fields = await opened(pilot, app)
@@ -359,7 +350,8 @@ async def test_a_pull_is_seen_stopped_and_done_again(engine_modern: Engine, regi
 async def test_a_launch_goes_on_behind_and_leaving_stops_one(
     engine_modern: Engine, registry: Registry, tmp_path: Path
 ) -> None:
-    reference = fresh(engine_modern, registry)
+    with_images(engine_modern)
+    reference = registry.over_the_line(fresh_image(registry, megabytes=(3,)))
     app = console(engine_modern.host, tmp_path)
     async with app.run_test(size=(80, 24)) as pilot:
         fields = await opened(pilot, app)
