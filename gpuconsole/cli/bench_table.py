@@ -8,7 +8,8 @@ from gpuconsole.cli.glyphs import Glyphs
 from gpuconsole.cli.output import paint
 from gpuconsole.cli.tables import Column, table, wrapped
 from gpuconsole.core.text import duration
-from gpuconsole.probes.benchrecords import BenchLevel, BenchRecord, BenchRun, Spread
+from gpuconsole.probes.benchrecords import BenchLevel, BenchRecord, BenchRun, Rule, Spread
+from gpuconsole.probes.benchshares import of_clock, of_datasheet, sources_of
 from gpuconsole.probes.benchwords import percent, scored, words_of
 
 GLYPHS = {
@@ -34,6 +35,7 @@ COLOURS = {
 _BAR = 8
 _ROOMY = 100
 """Columns from which the share at the clock held has one of its own."""
+_UNREMARKABLE = (BenchLevel.OK, BenchLevel.NO_REFERENCE, BenchLevel.SKIPPED)
 _FAILED = (BenchLevel.ERROR, BenchLevel.WRONG, BenchLevel.TIMEOUT)
 
 
@@ -46,7 +48,8 @@ def report_lines(run: BenchRun, glyphs: Glyphs, *, width: int) -> Iterator[str]:
     if shown:
         yield ""
         yield from _table(shown, glyphs, width)
-    yield from _part("Why", _reasons(shown, glyphs, width))
+    yield from _part("Why", _reasons(shown, run, glyphs, width))
+    yield from _part("Sources", _sources(shown, run, glyphs, width))
     yield from _part("Meanwhile", _meanwhile(run, glyphs, width))
     yield from _part("What people read, and what it is here", _claims(run, glyphs, width))
 
@@ -58,8 +61,10 @@ def _part(title: str, lines: Iterator[str]) -> Iterator[str]:
         yield from lines
 
 
-def _folded(text: str, glyphs: Glyphs, width: int, first: str = "", rest: str = "  ") -> Iterator[str]:
-    for line in wrapped(text, width, first=first, rest=rest, whole_words=True):
+def _folded(
+    text: str, glyphs: Glyphs, width: int, first: str = "", rest: str = "  ", *, whole_words: bool = True
+) -> Iterator[str]:
+    for line in wrapped(text, width, first=first, rest=rest, whole_words=whole_words):
         yield glyphs.text(line)
 
 
@@ -128,17 +133,44 @@ def grade(record: BenchRecord) -> str:
     return f"{verdict.level.value}: {verdict.rule.value} {percent(share)}".rstrip()
 
 
-def _reasons(records: Sequence[BenchRecord], glyphs: Glyphs, width: int) -> Iterator[str]:
-    """The rule behind the grade of each benchmark's own score, and behind all that is not as it should be."""
+def _reasons(records: Sequence[BenchRecord], run: BenchRun, glyphs: Glyphs, width: int) -> Iterator[str]:
+    """All that a benchmark's own score was compared with, and the rule behind each grade that is not good."""
     for record in records:
-        level, words = record.verdict.level, record.verdict.words
-        telling = level not in (BenchLevel.OK, BenchLevel.NO_REFERENCE, BenchLevel.SKIPPED)
-        if not words or not (telling or (record.headline and level is not BenchLevel.NO_REFERENCE)):
+        level = record.verdict.level
+        if record.headline and record.measured:
+            words = "; ".join(_compared(record, run))
+        else:
+            words = record.verdict.words if level not in _UNREMARKABLE or record.headline else ""
+        if not words:
             continue
         name = f"{record.id.removeprefix('bench.')} {words_of(record)}".strip()
         yield from _folded(f"{name}: {words}", glyphs, width, "  ", "    ")
         if record.fix and level in _FAILED:
             yield from _folded(record.fix, glyphs, width, "    → ", "      ")
+
+
+def _compared(record: BenchRecord, run: BenchRun) -> Iterator[str]:
+    """What a result was compared with, what decided its grade first."""
+    verdict = record.verdict
+    if verdict.words:
+        yield verdict.words
+    yield from (each.words for each in verdict.judgements if each.words != verdict.words)
+    gpus = run.gpus_of(record)
+    told = {each.rule for each in verdict.judgements}
+    if Rule.DATASHEET not in told and (sheet := of_datasheet(record, gpus)) is not None:
+        yield f"{percent(sheet.share)} of {sheet.words}"
+    if (clock := of_clock(record, gpus)) is not None:
+        yield f"{percent(clock.share)} of {clock.words}"
+
+
+def _sources(records: Sequence[BenchRecord], run: BenchRun, glyphs: Glyphs, width: int) -> Iterator[str]:
+    """Where the figures are from that benchmarks' own scores were compared with."""
+    found: dict[str, str] = {}
+    for record in records:
+        if record.headline and record.measured:
+            found |= sources_of(record, run.gpus_of(record))
+    for name, place in found.items():
+        yield from _folded(f"{name}: {place}", glyphs, width, "  ", "    ", whole_words=False)
 
 
 def _meanwhile(run: BenchRun, glyphs: Glyphs, width: int) -> Iterator[str]:

@@ -24,6 +24,8 @@ _PARTS = {
 """Benchmark → what it tells of; in the order of cause."""
 _EMULATED_BELOW = 0.5
 """bf16 at less than this share of fp16 is no work of the tensor cores."""
+_LOWERED = 0.98
+"""Below this share of the default a power limit is a lowered one."""
 _THROTTLED_FROM = 0.2
 """Share of a benchmark's samples: clocks dip for a moment on healthy machines too."""
 _THROTTLED = {
@@ -84,7 +86,18 @@ def _graded(run: BenchRun, level: BenchLevel) -> Iterator[Limit]:
         if found:
             much = "far below what it should be" if level is BenchLevel.BAD else "below what it should be"
             plural = part.endswith("kernels")
-            yield Limit(limit, f"{_capital(part)} {'are' if plural else 'is'} {much}.", _phrases(found))
+            words = f"{_capital(part)} {'are' if plural else 'is'} {much}"
+            cause = _held_back(found, run) if limit == "compute" else ""
+            yield Limit(limit, f"{words}: {cause}." if cause else f"{words}.", _phrases(found))
+
+
+def _held_back(found: list[BenchRecord], run: BenchRun) -> str:
+    """What somebody has set that explains slow arithmetic."""
+    for gpu in (each for record in found for each in run.gpus_of(record)):
+        limit, default = gpu.power_limit_w, gpu.power_default_w
+        if limit is not None and default is not None and limit < default * _LOWERED:
+            return f"its power limit is {limit:.0f} W, and it comes with {default:.0f} W"
+    return ""
 
 
 def _software(run: BenchRun) -> Iterator[Limit]:
@@ -119,7 +132,12 @@ def _healthy(run: BenchRun) -> Limit:
     graded = [record for record in run.benchmarks if record.verdict.level is BenchLevel.OK]
     share = _share_of_matmul(run)
     if not graded:
-        return Limit("unknown", "It cannot be told: there is nothing yet to compare these results with.", ())
+        doubtful = [record for record in run.benchmarks if record.verdict.level is BenchLevel.NOISY]
+        why = "there is nothing yet to compare these results with"
+        if doubtful:
+            disturbed = any(record.contended for record in doubtful)
+            why = "others used the GPU meanwhile" if disturbed else "these results spread too far"
+        return Limit("unknown", f"It cannot be told: {why}.", _phrases(doubtful))
     words = "Nothing stands out: the GPU itself is the limit"
     if share is not None:
         return Limit("compute", f"{words}; a training step does {share * 100:.0f} % of its matrix product's rate.", ())

@@ -179,6 +179,8 @@ class BenchGpu:
     multiprocessors: int | None = None
     memory_total_bytes: int | None = None
     power_limit_w: float | None = None
+    power_default_w: float | None = None
+    """The limit it comes with."""
     max_sm_clock_mhz: int | None = None
     max_memory_clock_mhz: int | None = None
     ecc: bool | None = None

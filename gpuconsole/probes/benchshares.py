@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gpuconsole.probes import benchreference, benchsheets
 from gpuconsole.probes.benchrecords import BenchGpu, BenchRecord
+from gpuconsole.probes.benchreference import reference_for
 from gpuconsole.probes.benchsheets import Figure, datasheet, rate_at_clock
 
 _RATED = ("bench.mm", "bench.attn", "bench.soak")
@@ -19,6 +21,8 @@ class Written:
     share: float
     words: str
     """``989 TFLOP/s dense bf16 of the H200 SXM (datasheet; MLE, PL)``."""
+    source: tuple[str, ...] = ()
+    """Short names of where that is written."""
 
 
 def of_datasheet(record: BenchRecord, gpus: Sequence[BenchGpu]) -> Written | None:
@@ -36,7 +40,19 @@ def of_datasheet(record: BenchRecord, gpus: Sequence[BenchGpu]) -> Written | Non
         figure, reached, words = sheet.memory_gbs, record.score, "GB/s"
     if figure is None or reached is None:
         return None
-    return Written(reached / figure.value, f"{figure.value:g} {words} of the {sheet.name} ({figure.evidence})")
+    told = f"{figure.value:g} {words} of the {sheet.name} ({figure.evidence})"
+    return Written(reached / figure.value, told, figure.source)
+
+
+def sources_of(record: BenchRecord, gpus: Sequence[BenchGpu]) -> dict[str, str]:
+    """Short name → where it is, of all that a result is compared with by a table."""
+    found: dict[str, str] = {}
+    if (row := reference_for(record, gpus)) is not None:
+        found |= {name: benchreference.sources()[name] for name in row.source}
+    if (sheet := of_datasheet(record, gpus)) is not None:
+        names = [name.partition(" (")[0] for name in sheet.source]  # some carry a remark
+        found |= {name: place for name in names if (place := benchsheets.sources().get(name)) is not None}
+    return found
 
 
 def of_clock(record: BenchRecord, gpus: Sequence[BenchGpu]) -> Written | None:

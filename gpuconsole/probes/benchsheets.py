@@ -25,6 +25,8 @@ class Figure:
     value: float
     evidence: str
     """``datasheet`` or ``computed from SMs and boost clock``, and the short names of the sources."""
+    source: tuple[str, ...] = ()
+    """These names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +43,15 @@ class Datasheet:
 
 
 @cache
-def _tables() -> tuple[Mapping[str, Any], ...]:
+def _file() -> Mapping[str, Any]:
     with (Path(images.__file__).parent / "gpus.toml").open("rb") as file:
-        return tuple(tomllib.load(file)["gpu"])
+        return tomllib.load(file)
+
+
+def sources() -> Mapping[str, str]:
+    """Short name of a source → where it is."""
+    found: Mapping[str, str] = _file()["sources"]
+    return found
 
 
 def datasheet(name: str | None) -> Datasheet | None:
@@ -56,11 +64,12 @@ def datasheet(name: str | None) -> Datasheet | None:
         return None
     doubtful = set(row.get("unverified", ()))
     how = "datasheet" if row["status"] == "verified" else "computed from SMs and boost clock"
-    evidence = f"{how}; {', '.join(row.get('source', ()))}"
+    source = tuple(row.get("source", ()))
+    evidence = f"{how}; {', '.join(source)}"
 
     def figure(field: str) -> Figure | None:
         value = row.get(field)
-        return None if value is None or field in doubtful else Figure(float(value), evidence)
+        return None if value is None or field in doubtful else Figure(float(value), evidence, source)
 
     rates = {field: found for field in _FIGURES if (found := figure(field)) is not None}
     return Datasheet(row["name"], rates, memory_gbs=figure("bw_gbs"), nvlink_gbs=figure("nvlink_gbs"))
@@ -76,7 +85,7 @@ def _row(name: str | None) -> Mapping[str, Any] | None:
     """The row whose text stands in the name as whole words; the longest text wins."""
     text = " ".join((name or "").lower().split())
     found: tuple[str, Mapping[str, Any]] | None = None
-    for row in _tables():
+    for row in _file()["gpu"]:
         for match in row["match"]:
             if re.search(rf"\b{re.escape(match)}\b", text) and (found is None or len(match) > len(found[0])):
                 found = match, row

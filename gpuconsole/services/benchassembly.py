@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,7 +54,7 @@ def assemble(
         only: The benchmarks asked for.
         elsewhere: Why there are no samples.
     """
-    environment = report.environment
+    environment = replace(report.environment, gpus=_seen(report, asked))
     uuids = {gpu.position: _uuid(gpu, environment, asked) for gpu in environment.gpus}
     records = tuple(_with_use(record_of(result), samples, uuids) for result in report.benchmarks)
     unknown = elsewhere if samples is None else samples.problem or ""
@@ -79,6 +79,19 @@ def assemble(
         taken_at=taken_at,
         subject=subject,
         subject_id=subject_id,
+    )
+
+
+def _seen(report: BenchReport, asked: AskedGpus) -> tuple[SeenGpu, ...]:
+    """The GPUs as torch saw them; where only benchmarks ran that do not tell, those given, if each ran on all."""
+    if report.environment.gpus or not asked.gpus:
+        return report.environment.gpus
+    positions = set(range(len(asked.gpus)))
+    if not all(set(result.gpu) == positions for result in report.benchmarks if result.gpu):
+        return ()
+    return tuple(
+        SeenGpu(position, gpu.uuid or None, gpu.name, memory_total_bytes=gpu.memory_total_bytes)
+        for position, gpu in enumerate(asked.gpus)
     )
 
 
@@ -125,6 +138,7 @@ def _gpu(seen: SeenGpu, uuid: str | None, snapshot: GpuSnapshot, samples: HostSa
         seen.multiprocessors,
         seen.memory_total_bytes if mig is None else mig.memory_total_bytes,
         power_limit_w=found.power_limit_w,
+        power_default_w=found.power_default_w,
         max_sm_clock_mhz=found.max_sm_clock_mhz,
         max_memory_clock_mhz=found.max_memory_clock_mhz,
         ecc=found.ecc.enabled,

@@ -11,7 +11,7 @@ from tests.rig.kinds import NEWEST
 
 pytestmark = pytest.mark.engine(*NEWEST)
 COMMANDS = (
-    *(("inspect",), ("logs",), ("shell", "--here"), ("attach", "--here"), ("check",)),
+    *(("inspect",), ("logs",), ("shell", "--here"), ("attach", "--here"), ("check",), ("bench",)),
     *(("start",), ("stop",), ("restart",), ("pause",), ("pause", "--resume"), ("rm", "--yes", "--force")),
 )
 NAMES = ("", " ", ".", "..", "../x", "a/b", "/", "..%2f", "x?all=1", "x#y", "no such", "\udcff", "\x1b[2J", "é", "x\n")

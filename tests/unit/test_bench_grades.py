@@ -12,6 +12,7 @@ from gpuconsole.probes import benchreference, benchsheets
 from gpuconsole.probes.benchgrades import Peers, grade, grade_run
 from gpuconsole.probes.benchrecords import BenchLevel, BenchRecord, BenchRun, Rule
 from gpuconsole.probes.benchresults import BenchStatus
+from gpuconsole.probes.benchshares import sources_of
 from gpuconsole.probes.catalog import BENCHMARKS
 from tests.unit.benchmade import MM, SKIPPED, gpu, held, record, run
 
@@ -160,6 +161,11 @@ def test_the_exact_name_chooses_the_datasheet(name: str, board: str, bf16: float
     assert sheet is not None
     assert (sheet.name, sheet.rates["bf16"].value) == (board, bf16)
     assert "; " in sheet.rates["bf16"].evidence
+    assert sheet.rates["bf16"].source
+    one = record()
+    places = sources_of(one, (gpu(name=name),))
+    assert places
+    assert all(len(place) > 10 for place in places.values())
 
 
 @pytest.mark.parametrize(

@@ -71,6 +71,18 @@ def test_heat_is_named_when_it_lasts_and_not_when_it_is_a_moment() -> None:
     assert "power" not in limit(record(dev=(held(1500, **capped),))).sentence, "a power cap is how such cards work"
 
 
+def test_a_lowered_power_limit_explains_slow_arithmetic() -> None:
+    slow = record(score=300.0)
+    lowered = limit(slow, gpus=(gpu(power_limit_w=350.0, power_default_w=700.0),))
+    assert lowered.sentence.endswith("its power limit is 350 W, and it comes with 700 W.")
+    assert "W" not in limit(slow, gpus=(gpu(power_limit_w=700.0, power_default_w=700.0),)).sentence
+
+
+def test_what_spread_too_far_cannot_tell_a_limit() -> None:
+    assert limit(record(noisy=True)).sentence == "It cannot be told: these results spread too far."
+    assert "others used the GPU" in limit(record(contended=True)).sentence
+
+
 def test_software_that_is_missing_is_named() -> None:
     no_compiler = record("bench.compile", **(SKIPPED | {"why": "the image has no compiler"}))
     assert limit(record(), no_compiler).sentence == "torch.compile does not work here: the image has no compiler."
