@@ -123,11 +123,14 @@ def scaling(tokens_per_s: float, count: int, alone: float) -> dict[str, float]:
     return {"efficiency": round(efficiency, 4), "exposed_communication": round(1.0 - efficiency, 4)}
 
 
-def drift_of(norms: list[float]) -> str:
-    """What is wrong when parameters that must be the same everywhere are not; empty when nothing is."""
-    low, high = min(norms), max(norms)
-    if not high - low <= _DRIFT * high:
-        return "the weights differ between ranks after training: norms from {:.4f} to {:.4f}".format(low, high)
+def drift_of(norms: list[float | None]) -> str:
+    """What is wrong when weights that must be the same everywhere are not, or no numbers; empty when nothing is."""
+    finite = [norm for norm in norms if norm is not None and math.isfinite(norm)]
+    if len(finite) < len(norms):
+        return "the weights are not numbers after training"
+    if max(finite) - min(finite) > _DRIFT * max(finite):
+        text = "the weights differ between ranks after training: norms from {:.4f} to {:.4f}"
+        return text.format(min(finite), max(finite))
     return ""
 
 
