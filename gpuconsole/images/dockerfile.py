@@ -69,7 +69,7 @@ def dockerfile(recipe: Recipe) -> str:
         f"# PyTorch {recipe.torch} for CUDA {recipe.cuda}, JupyterLab and TensorBoard; written by {recipe.made_by}.",
         f"# By hand: docker build -t pytorch-cuda:{recipe.name} - < Dockerfile",
         f"FROM {recipe.base}",
-        "USER root",
+        "USER 0:0",
         'SHELL ["/bin/sh", "-c"]',
         "",
         *_system(recipe),

@@ -227,7 +227,7 @@ def _system(labels: Mapping[str, str]) -> Fact | None:
     if _SYSTEM.match(ours):
         return Fact(value=ours, source=Source.LABEL, key=_OUR_SYSTEM)
     name, version = (labels.get(key, "").strip() for key in _TELL_SYSTEM)
-    if name in ("ubuntu", "debian") and _VERSION.match(version):
+    if name in ("ubuntu", "debian") and _SYSTEM.match(f"{name} {version}"):
         return Fact(value=f"{name} {version}", source=Source.LABEL, key=_TELL_SYSTEM[1])
     return None
 

@@ -131,7 +131,7 @@ _SIGNS = (
 
 
 def explained(error: ConsoleError, lines: Sequence[str], recipe: Recipe) -> ConsoleError:
-    """The failure of a build with its cause; of what is no step that failed, ``error`` itself.
+    """The failure of a build with its cause; ``error`` itself where there is nothing to add.
 
     Args:
         error: What the engine said.
@@ -139,7 +139,7 @@ def explained(error: ConsoleError, lines: Sequence[str], recipe: Recipe) -> Cons
         recipe: What was built.
     """
     if not isinstance(error, StepFailed):
-        return error
+        return _of_the_base(error)
     last = _last_step(lines)
     detail = "\n".join([*last[-_SHOWN:], error.detail])
     text = "\n".join(last[1:])
@@ -156,6 +156,18 @@ def explained(error: ConsoleError, lines: Sequence[str], recipe: Recipe) -> Cons
     said = next((line for line in reversed(last[1:]) if line.lower().startswith(("error", "e:"))), "")
     message = f"{error.message[:-1]}: {said}" if said else error.message
     return StepFailed(message, hint="The log says more: add --debug.", detail=detail)
+
+
+def _of_the_base(error: ConsoleError) -> ConsoleError:
+    """A step that could not even be started."""
+    text = f"{error.message} {error.detail}"
+    if "/bin/sh" in text and ("no such file" in text or "not found" in text):
+        return NotFound(
+            "The base has no /bin/sh, so nothing can be installed in it.",
+            hint="Build on an Ubuntu or Debian, or on an image that has Python 3, by --base.",
+            detail=error.detail,
+        )
+    return error
 
 
 def _last_step(lines: Sequence[str]) -> list[str]:

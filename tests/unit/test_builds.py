@@ -153,7 +153,7 @@ NO_MATCH = (
 )
 NO_NETWORK = (
     "WARNING: Retrying (Retry(total=4, connect=None, read=None, redirect=None, status=None)) after connection broken "
-    "by 'NewConnectionError('<pip._vendor.urllib3.connection.HTTPSConnection object at 0x7f>: Failed to establish a new "
+    "by 'NewConnectionError('<pip._vendor.urllib3.connection.HTTPSConnection at 0x7f>: Failed to establish a new "
     "connection: [Errno -3] Temporary failure in name resolution')': /simple/pip/",
     "ERROR: Could not find a version that satisfies the requirement pip==25.3 (from versions: none)",
     "ERROR: No matching distribution found for pip==25.3",
