@@ -215,9 +215,7 @@ def others(context: BenchContext, count: int) -> Iterator[Measurement]:
     for position in range(1, context.gpus):
         device = "cuda:{}".format(position)
         context.report("link of GPU {}".format(position))
-        slice_s = min(1.0, context.left_s / (context.gpus - position) / 2)
-        if slice_s < 0.1:
-            return
+        slice_s = max(0.05, min(1.0, context.left_s / (context.gpus - position) / 2))
         params = {"direction": "h2d", "memory": "pinned", "bytes": count}
         try:
             data.need(torch, device, 2 * count)
