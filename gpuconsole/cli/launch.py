@@ -10,8 +10,6 @@ from gpuconsole.cli.context import Settings, pass_settings
 from gpuconsole.cli.launch_options import launch_options, typed_fields
 from gpuconsole.cli.launch_profile import launch_spec
 from gpuconsole.cli.names import complete_image, complete_launch
-from gpuconsole.cli.output import data, json_document, talk
-from gpuconsole.core.errors import ExitCode
 
 if TYPE_CHECKING:
     from gpuconsole.launch.spec import LaunchSpec
@@ -35,6 +33,10 @@ A port is on 127.0.0.1 unless an address is written. /dev/shm gets 8 GiB, half o
 memory at most, since the engine's own 64 MiB kill DataLoader workers and NCCL.
 Ctrl+c up to the first second after the start leaves nothing behind; later, and while
 --wait follows it, the container goes on."""
+
+
+FORMS = ("docker", "compose", "toml")
+"""What ``--dry-run`` can print."""
 
 
 class _LaunchCommand(click.Command):
@@ -69,7 +71,13 @@ class _LaunchCommand(click.Command):
 @launch_options
 @click.option("-d", "--detach", is_flag=True, help="In the background, as it always is without --wait.")
 @click.option("--wait", is_flag=True, help="Follow its output and return its exit code.")
-@click.option("--dry-run", is_flag=True, help="Print the docker run line and change nothing.")
+@click.option("--dry-run", is_flag=True, help="Print the docker run line and launch nothing.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMS),
+    help="What --dry-run prints: the docker run line, a compose file, or a profile.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
 @pass_settings
 @click.pass_context
@@ -83,6 +91,7 @@ def launch(
     detach: bool,
     wait: bool,
     dry_run: bool,
+    form: str | None,
     as_json: bool,
     **given: Any,
 ) -> int:
@@ -95,38 +104,29 @@ def launch(
     """
     if detach and wait:
         raise click.UsageError("--detach and --wait exclude each other.")
+    if form is not None and not dry_run:
+        raise click.UsageError("--format says what --dry-run prints; give both.")
+    if form not in (None, FORMS[0]) and as_json:
+        raise click.UsageError(f"--json and --format {form} exclude each other.")
     if not dry_run:
         settings.may_change("launch a container")
     session = settings.session()
     typed = typed_fields(given, command=ctx.meta["command"])
-    spec = launch_spec(session, word, image, typed, ask=not dry_run)
+    asked = launch_spec(session, word, image, typed, ask=not dry_run)
     if dry_run:
-        return _dry_run(session, spec, foreground=wait, as_json=as_json)
-    return _launch(session, spec, wait=wait, as_json=as_json)
+        from gpuconsole.cli import launch_dryrun
 
-
-def _dry_run(session: Session, spec: LaunchSpec, *, foreground: bool, as_json: bool) -> int:
-    from gpuconsole.cli.launch_talk import gpus_document, tell_plan
-    from gpuconsole.launch.preflight import standing
-    from gpuconsole.services.planning import plan_launch
-
-    plan = plan_launch(session, spec)
-    tell_plan(plan)
-    for finding in standing(plan.findings, spec.force):
-        lift = f" --force {finding.slug} lifts this." if finding.forceable else ""
-        talk(f"It would be refused: {finding.sentence} {finding.fix}{lift}")
-    if plan.image.unresolved:
-        talk(plan.image.unresolved)
-    run = plan.docker_run(foreground=foreground)
-    if run.client:
-        talk(f"The line needs a docker client {run.client} or newer, which knows CDI devices.")
-    talk("Nothing was made. gpuconsole's own labels, which say who launched a container, are not in the line.")
-    if as_json:
-        json_document("launch", container=None, command=str(run), gpus=gpus_document(plan), notes=plan.notes,
-                      findings=plan.findings)  # fmt: skip
-    else:
-        data(str(run))
-    return ExitCode.OK
+        return launch_dryrun.dry_run(
+            session,
+            asked.spec,
+            asked.options,
+            form=form or FORMS[0],
+            profile=asked.profile,
+            foreground=wait,
+            readonly=settings.readonly,
+            as_json=as_json,
+        )
+    return _launch(session, asked.spec, wait=wait, as_json=as_json)
 
 
 def _launch(session: Session, spec: LaunchSpec, *, wait: bool, as_json: bool) -> int:

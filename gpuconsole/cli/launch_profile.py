@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,6 +16,7 @@ from gpuconsole.launch.profilefile import is_profile_name
 
 if TYPE_CHECKING:
     from gpuconsole.launch.fields import Surroundings
+    from gpuconsole.launch.options import LaunchOptions
     from gpuconsole.launch.profiles import ResolvedProfile
     from gpuconsole.launch.spec import LaunchSpec
     from gpuconsole.services.session import Session
@@ -22,8 +24,19 @@ if TYPE_CHECKING:
 _ALIKE = 0.75
 
 
-def launch_spec(session: Session, word: str, image: str | None, typed: Mapping[str, Any], *, ask: bool) -> LaunchSpec:
-    """The spec of what was typed.
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is to be launched."""
+
+    spec: LaunchSpec
+    options: LaunchOptions
+    """The same as it was written, profile and command line together."""
+    profile: str
+    """The profile's name; of an image a name that a profile of it could have."""
+
+
+def launch_spec(session: Session, word: str, image: str | None, typed: Mapping[str, Any], *, ask: bool) -> Asked:
+    """What was typed, understood.
 
     Args:
         session: Whose engine it is for.
@@ -46,13 +59,19 @@ def launch_spec(session: Session, word: str, image: str | None, typed: Mapping[s
     if profile is None and image is not None:
         raise click.UsageError(f"{word!r} is no profile, and --image is for one; 'gpuconsole profiles' lists them.")
     fields = dict(typed) | ({"image": image or word} if profile is None or image else {})
+    options = options_with(profile, fields)
     try:
-        spec = read_options(options_with(profile, fields), around)
+        spec = read_options(options, around)
     except SpecInvalid as error:
         raise (explained(error, profile) if profile is not None else error) from error
     if profile is not None:
         _allow(profile, around, force=typed.get("force", ()), ask=ask)
-    return spec
+    return Asked(spec, options, profile.name if profile is not None else _name_of(options.image))
+
+
+def _name_of(image: str) -> str:
+    last = image.partition("@")[0].rpartition("/")[2].partition(":")[0]
+    return last if is_profile_name(last) else "launch"
 
 
 def _profile(word: str, around: Surroundings) -> ResolvedProfile | None:

@@ -114,7 +114,7 @@ def _document(each: Listed) -> dict[str, Any]:
         "abstract": each.abstract,
         "problems": each.problems,
         "reaches": [reach.words for reach in each.reach],
-        "profile": profile_table(harmless(each.options)) if each.options is not None else None,
+        "fields": profile_table(harmless(each.options)) if each.options is not None else None,
     }
 
 
@@ -131,7 +131,7 @@ def show(settings: Settings, name: str, as_json: bool) -> int:
 
     each = one_profile(name, settings.session().surroundings())
     if as_json:
-        json_document("profile", **_document(each))
+        json_document("profile", profile=_document(each))
     elif each.options is not None:
         data(table_text(f"profiles.{name}", profile_table(harmless(each.options))).rstrip())
         talk(f"From {each.source.shown}.")

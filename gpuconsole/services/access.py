@@ -84,3 +84,15 @@ def write_launch_files(engine: Engine, plan: LaunchPlan) -> str | None:
         return None
     sweep_tokens(engine, endpoint=plan.info.endpoint)
     return write_token(_word(plan), endpoint=plan.info.endpoint)
+
+
+def write_line_files(engine: Engine, plan: LaunchPlan) -> None:
+    """Make the small files that a printed form of ``plan`` names; a container made by hand keeps them.
+
+    Raises:
+        BadFile: The state folder cannot be written.
+    """
+    if plan.who is not None:
+        write_files(engine, plan.spec, plan.who, plan.image.image)
+    if needs_token(plan.spec):
+        write_token(_word(plan), endpoint=None)

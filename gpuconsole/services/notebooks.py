@@ -39,12 +39,12 @@ def _path(word: str) -> Path:
     return state_dir() / _FOLDER / word / TOKEN_NAME
 
 
-def write_token(word: str, *, endpoint: str) -> str:
+def write_token(word: str, *, endpoint: str | None) -> str:
     """Make the token of a launch and return it.
 
     Args:
         word: The launch's own word.
-        endpoint: The engine it is for, so that the token goes when its container is gone.
+        endpoint: The engine it is for, so that the token goes when its container is gone; None keeps it.
 
     Raises:
         BadFile: The state folder cannot be written.
@@ -56,7 +56,8 @@ def write_token(word: str, *, endpoint: str) -> str:
     try:
         make_private(path.parent.parent)
         make_private(path.parent)
-        write_whole(path.parent / "engine", endpoint)
+        if endpoint is not None:
+            write_whole(path.parent / "engine", endpoint)
         # The container's user may be any: the folder keeps others out, the file lets that one read.
         write_whole(path, token)
         path.chmod(0o644)

@@ -14,6 +14,7 @@ from gpuconsole.host.cdi import DEFAULT_DIRS
 from gpuconsole.launch.claims import Claims, claims_of
 from gpuconsole.launch.gpupath import GpuRoute, choose_gpu_path
 from gpuconsole.launch.gpus import GpuChoice, choose_gpus
+from gpuconsole.launch.labels import LAUNCH
 from gpuconsole.launch.preflight import Finding
 from gpuconsole.launch.render import DockerRun, render
 from gpuconsole.launch.request import build_request, hides_init, name_for
@@ -62,6 +63,12 @@ class LaunchPlan:
     def reasons(self) -> tuple[str, ...]:
         """Which GPUs and which way, and why; empty without GPUs."""
         return tuple(reason for reason in (self.choice.reason, self.route.reason) if reason)
+
+    @property
+    def own_files(self) -> tuple[str, ...]:
+        """Small files of ours that the container is given, on this machine."""
+        token = (token_mount(self.request.labels[LAUNCH]),) if needs_token(self.spec) else ()
+        return tuple(mount.source for mount in (*(self.who.mounts if self.who else ()), *token))
 
     def docker_run(self, *, foreground: bool = False, hide_values: bool = False) -> DockerRun:
         """The ``docker run`` that does the same."""

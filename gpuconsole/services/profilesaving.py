@@ -119,15 +119,18 @@ def _short(path: str, folder: Path) -> str:
     return f"~{path[len(home) :]}" if home != "/" and path.startswith(f"{home}/") else path
 
 
-def harmless(options: LaunchOptions) -> LaunchOptions:
-    """The options without the values of secrets: a variable keeps its name, a word of the command is masked."""
+def without_secret_values(options: LaunchOptions) -> LaunchOptions:
+    """The options with variables that look like secrets taken from the shell, by name."""
     environment = tuple(
         name if equals and mask_value(name, value) != value else text
         for text in options.environment
         for name, equals, value in (text.partition("="),)
     )
+    return replace(options, environment=environment)
+
+
+def harmless(options: LaunchOptions) -> LaunchOptions:
+    """The options as they may be shown: secrets in labels and in the command masked as well."""
     pairs = ((text, *text.partition("=")) for text in options.labels)
     shown = tuple(f"{name}={mask_value(name, value)}" if equals else text for text, name, equals, value in pairs)
-    return replace(
-        options, environment=environment, labels=shown, command=tuple(mask_arguments(options.command)),
-    )  # fmt: skip
+    return replace(without_secret_values(options), labels=shown, command=tuple(mask_arguments(options.command)))
