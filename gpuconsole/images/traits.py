@@ -11,6 +11,7 @@ from gpuconsole.images.facts import Fact, ImageFacts, Source, image_facts
 from gpuconsole.images.reference import is_ngc_pytorch, is_pytorch, parse
 from gpuconsole.images.requirements import demands
 from gpuconsole.images.seen import Seen, kernels_of
+from gpuconsole.images.versions import minor
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,10 @@ def from_local(image: Image, compatibility: Compatibility, facts: ImageFacts | N
     )
 
 
+_KERNEL_DOUBTS = ("which GPUs torch has code for", "whether GPUs before")
+"""How the catalog begins to write of doubts that a look inside ends."""
+
+
 def traits_with(traits: ImageTraits, seen: Seen, platform: str | None) -> ImageTraits:
     """The traits of an image of the catalog that lies here, with what a check saw in it.
 
@@ -79,10 +84,15 @@ def traits_with(traits: ImageTraits, seen: Seen, platform: str | None) -> ImageT
         platform: ``linux/amd64``, which the image here is for; None when that is not known.
     """
     kernels = kernels_of(seen.archs) if seen.archs else None
+    same = seen.cuda is None or traits.cuda is None or minor(seen.cuda) == minor(traits.cuda)
+    settled = ("torch", "cuda", *(_KERNEL_DOUBTS if kernels else ()))
     return replace(
         traits,
         torch=seen.torch,
         cuda=seen.cuda or traits.cuda,
+        driver=traits.driver if same else None,
+        floor=traits.floor if same else None,
+        unsure=tuple(doubt for doubt in traits.unsure if not doubt.startswith(settled)),
         cpu_only=seen.cuda is None,
         kernels={**traits.kernels, platform: kernels} if kernels and platform else traits.kernels,
         seen=seen.where,
