@@ -1,11 +1,11 @@
 """The yardstick on a real GPU: at 80×24 in tmux, from a free GPU to a launched, checked and joined container.
 
-    python3 tests/gpu/yardstick.py -o FILE [--verdict ok] [--offered pytorch]
+    python3 tests/gpu/yardstick.py -o FILE [--verdict ok] [--verdict warn] [--offered pytorch]
 
 Needs a free NVIDIA GPU, an engine (DOCKER_HOST or the usual one) without containers that has an image of CUDA PyTorch,
 tmux, Python 3.11 with what gpuconsole needs. A private tmux server has a person's terminal of 80×24 attached, and every
 key goes through it. FILE then holds each key and what was seen after it; UUIDs and the machine's name are replaced. The
-container that was launched is removed at the end. Exit codes: 0 within ten keys and with that verdict, 1 not.
+container that was launched is removed at the end. Exit codes: 0 within ten keys and with such a verdict, 1 not.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def main() -> int:
     """Sit down, type, and tell how it went."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("-o", "--output", type=Path, required=True)
-    parser.add_argument("--verdict", default="ok")
+    parser.add_argument("--verdict", action="append", choices=("ok", "warn", "failed"), help="how the check may end")
     parser.add_argument("--offered", default="pytorch", help="a word of the image that the form proposes")
     wanted = parser.parse_args()
     output = wanted.output.resolve()
@@ -83,7 +83,7 @@ def main() -> int:
         wait(lambda: "$" in ask("capture-pane", "-p", "-t", "person:"), what="a shell")
         ask("set-option", "-g", "status", "off")
         terminal.send(f"clear; {shlex.join([sys.executable, '-m', 'gpuconsole'])}\r")
-        from_a_free_gpu(person, verdict=wanted.verdict, offered=wanted.offered)
+        from_a_free_gpu(person, verdicts=wanted.verdict or ["ok", "warn"], offered=wanted.offered)
     except AssertionError as error:
         print(f"yardstick: {error}", file=sys.stderr)
         return 1

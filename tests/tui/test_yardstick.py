@@ -45,7 +45,7 @@ def test_from_a_free_gpu_to_a_checked_and_joined_container(
     try:
         desk.start()
         person = at(tmux, desk, terminal)
-        from_a_free_gpu(person, verdict="failed")
+        from_a_free_gpu(person, verdicts=("failed",))
         (name,) = engine_modern.docker("ps", "--format", "{{.Names}}").stdout.split()
         told = engine_modern.docker("inspect", "-f", "{{json .HostConfig.DeviceRequests}}", name).stdout
         assert "nvidia.com/gpu=" in told, told
