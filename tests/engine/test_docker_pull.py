@@ -67,13 +67,14 @@ def test_layers_come_with_their_progress(puller: EngineClient, registry: Registr
 
 
 def test_an_image_by_its_digest(engine: EngineClient, registry: Registry, ours: DockerEngine) -> None:
-    target = pushed(engine, registry, "small")
-    pinned = f"{target.rsplit(':', 1)[0]}@{registry.digest('gpuconsole-test/small', '1')}"
+    target = fresh_image(registry, megabytes=())
+    name, _, tag = target.partition("/")[2].rpartition(":")
+    pinned = f"{target.rpartition(':')[0]}@{registry.digest(name, tag)}"
     list(ours.pull(pinned))
     image = ours.image(pinned)
     assert image.tags == ()
     assert image.name == pinned
-    assert pinned in {name for one in ours.images() for name in one.digests}
+    assert pinned in {digest for one in ours.images() for digest in one.digests}
 
 
 @pytest.mark.parametrize("missing", ["gpuconsole-test/small:no-such-tag", "no-such/name:1", "no-such"])

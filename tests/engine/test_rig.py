@@ -12,6 +12,7 @@ import pytest
 from tests.rig import unixhttp
 from tests.rig.client import EngineClient
 from tests.rig.engines import Engine
+from tests.rig.fresh import fresh_image
 from tests.rig.gpus import TWO_GPUS, RigGpu
 from tests.rig.owner import wait_until
 from tests.rig.registry import Registry
@@ -148,9 +149,7 @@ def test_an_image_goes_to_the_registry_and_back(engine: EngineClient, registry: 
 @pytest.mark.parametrize("name", ["engine_modern", "engine_containerd"])
 def test_a_pull_breaks_and_succeeds_again(name: str, registry: Registry, request: pytest.FixtureRequest) -> None:
     engine: Engine = request.getfixturevalue(name)
-    image = engine.load("layers")
-    reference = registry.over_the_line(registry.push(engine, image, name=f"broken:{engine.name}"))
-    engine.docker("rmi", image)
+    reference = registry.over_the_line(fresh_image(registry))
     registry.line.limit(bytes_per_second=4e6, cut_after_bytes=6_000_000)
     assert engine.docker("pull", reference, check=False).returncode
     registry.line.restore()
