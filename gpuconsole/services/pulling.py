@@ -44,6 +44,24 @@ class PullState:
         """All is downloaded, and not all unpacked."""
         return self.layers_downloaded == self.layers and self.layers_done < self.layers
 
+    @property
+    def words(self) -> str:
+        """The same as it is told in a narrow place: bytes, rate and time first."""
+        if not self.layers:
+            return self.status or "asking the registry"
+        layers = f"{self.layers_downloaded}/{self.layers} layers"
+        if not self.total_bytes:
+            return layers
+        parts = [_of(self.current_bytes, self.total_bytes)]
+        if self.unpacking:
+            parts.append("unpacking")
+        elif self.current_bytes < self.total_bytes and self.rate is not None:
+            parts += [
+                f"{size(int(self.rate))}/s",
+                *([f"{duration(self.left_s)} left"] if self.left_s is not None else []),
+            ]
+        return ", ".join([*parts, layers])
+
     def __str__(self) -> str:
         if not self.layers:
             return self.status or "asking the registry"

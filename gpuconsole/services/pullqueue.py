@@ -134,7 +134,7 @@ class PullQueue:
                 return
             told_at = now
             share = min(1.0, state.current_bytes / state.total_bytes) if state.total_bytes else None
-            self._runs.advance(run_id, plain_line(str(state)), share)
+            self._runs.advance(run_id, plain_line(state.words), share)
 
         return tell
 

@@ -17,22 +17,32 @@ from gpuconsole.engine.model import (
     ContainerState,
     EngineInfo,
     GpuClaim,
+    GpuPath,
     GpuRequestKind,
     Image,
+    ImageStep,
     Mount,
     Port,
+    PullProgress,
     Usage,
 )
 from gpuconsole.gpu.model import Ecc, Gpu, GpuProcess, GpuSnapshot, GpuStatus, PcieLink
 from gpuconsole.host.model import GpuView, Holder, HostView
+from gpuconsole.images.catalog import Catalog, CatalogImage, Evidence
+from gpuconsole.images.verdict import HostTraits
+from gpuconsole.services.catalog import view_catalog
 from gpuconsole.services.containers import ContainerGpu, ContainerView
 from gpuconsole.services.desk import Desk
 from gpuconsole.services.drafts import Drafts
 from gpuconsole.services.feed import EngineLink
+from gpuconsole.services.fitting import traits_of
+from gpuconsole.services.imageremoval import Kept, Need, Removal
 from gpuconsole.services.images import view_images
 from gpuconsole.services.logfollow import LogBatch, LogLine, LogState, LogStatus
+from gpuconsole.services.pulling import PullState
 from gpuconsole.services.runs import Run, RunKind, Runs, RunState
 from gpuconsole.services.session import Session
+from gpuconsole.services.shelf import Hold, Shelf
 from gpuconsole.services.tunnels import Server
 from gpuconsole.tui.app import ConsoleApp
 
@@ -170,6 +180,61 @@ def images() -> tuple[Image, ...]:
     )  # fmt: skip
 
 
+def shelf(machine: HostTraits) -> Shelf:
+    """What is not here: one that runs, one with limits, one that will not, one of which little is known; and a pin."""
+    entries = tuple(
+        CatalogImage(reference, evidence=Evidence.SEEN, platforms=("linux/amd64",), recommended=recommended, **given)
+        for reference, recommended, given in (
+            ("pytorch/pytorch:2.9.1-cuda13.0-cudnn9-devel", True,
+             {"torch": "2.9.1", "cuda": "13.0", "python": "3.11", "variant": "devel", "cudnn": "9.13.0",
+              "sizes": {"linux/amd64": 9 * GIB}}),
+            ("pytorch/pytorch:2.1.2-cuda11.8-cudnn8-runtime", True, {"torch": "2.1.2", "cuda": "11.8"}),
+            ("pytorch/pytorch:2.14.1-cuda13.2-cudnn9-runtime", True, {"torch": "2.14.1", "cuda": "13.2"}),
+            ("pytorch/pytorch:2.0.1-cuda11.7-cudnn8-devel", True, {"torch": "2.0.1", "cuda": "11.7"}),
+        )
+    )  # fmt: skip
+    lock = Hold("pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime", "./gpuconsole.lock", own=True)
+    return Shelf(view_catalog(Catalog(entries), machine), {"sha256:" + "1" * 64: (lock,)})
+
+
+STEPS = (
+    ImageStep('CMD ["bash"]', 0, NOW - 20 * 86400),
+    ImageStep("COPY /opt/conda /opt/conda # buildkit", int(5.4 * GIB), NOW - 20 * 86400),
+    ImageStep("RUN /bin/sh -c apt-get update && apt-get install -y --no-install-recommends ca-certificates libjpeg-dev "
+              "libpng-dev && rm -rf /var/lib/apt/lists/* # buildkit", 122 * 2**20, NOW - 20 * 86400),
+    ImageStep("/bin/sh -c #(nop)  ENV HF_TOKEN=hf_0123456789", 0, NOW - 20 * 86400),
+    ImageStep("/bin/sh -c #(nop) ADD file:2e27 in / ", 77 * 2**20, NOW - 30 * 86400),
+)  # fmt: skip
+
+
+def prunable() -> tuple[tuple[Removal, ...], tuple[Kept, ...]]:
+    """Left over: one without a name, one with; one that is pinned stays."""
+    nameless = Image("sha256:" + "7" * 64, size_bytes=5 * GIB)
+    named = Image("sha256:" + "8" * 64, ("team/train:2026-10",), size_bytes=12 * GIB)
+    need = Need("./gpuconsole.lock pins it as pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime", "", True)
+    removals = Removal(nameless, (), True), Removal(named, named.tags, True)
+    return removals, (Kept(images()[0], need),)
+
+
+PULLED = "pytorch/pytorch:2.9.1-cuda13.0-cudnn9-devel"
+
+
+def pull() -> tuple[Run, PullState]:
+    """A pull that is half way."""
+    layers = (
+        ("7a2c55901189", "Pull complete", None, None), ("90a8b3fd1c2e", "Pull complete", None, None),
+        ("4f4fb700ef54", "Extracting", 310, 310), ("b1a2c3d4e5f6", "Downloading", 1270, 3350),
+        ("c0ffee123456", "Downloading", 88, 412), ("d15ea5e00001", "Waiting", None, None),
+    )  # fmt: skip
+    each = tuple(
+        PullProgress(status, layer, now and now * 2**20, total and total * 2**20)
+        for layer, status, now, total in layers
+    )
+    state = PullState(PULLED, 6, 2, 3, int(2.4 * GIB), int(5.6 * GIB), "", each, 38.2 * 2**20, 87.0)
+    run = Run("4", RunKind.PULL, PULLED, "", NOW - 66, headline=state.words, progress=0.43)
+    return run, state
+
+
 REPORT = {
     "checks": [
         {"id": "check.torch", "status": "ok", "why": "torch 2.9.1+cu128, CUDA 12.8 build", "seconds": 3.3},
@@ -239,7 +304,9 @@ async def feed(pilot: Pilot[Any], *, gpus: int = 3) -> None:
         app.history.add(_then(view, at=NOW - back))
     app.engine_info = EngineInfo(f"unix://{DEFAULT_SOCKET}", name="docker", version="28.5.1", local=True)
     app.link = EngineLink(connected=True, endpoint=f"unix://{DEFAULT_SOCKET}", since=NOW - 60)
-    app.images = view_images(images(), [each.container for each in containers()])
+    machine = traits_of(view.snapshot, view.snapshot.gpus, path=GpuPath.CDI, architecture="x86_64")
+    app.images = view_images(images(), [each.container for each in containers()], machine)
+    app.shelf = shelf(machine)
     app.runs = runs()
     app.desk.runs.show(runs())
     for back in range(8, -1, -1):

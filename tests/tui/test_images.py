@@ -96,7 +96,9 @@ async def test_a_pull_goes_on_behind_and_its_image_is_pinned_unpinned_and_remove
         await on_images(pilot, app)
         await pull_by_name(pilot, app, target)
         await pilot.press("4")
-        await until(pilot, lambda: "layers downloaded" in shown(app) and "%" in shown(app), what="progress in the list")
+        await until(
+            pilot, lambda: "layers" in pulls(app)[0].headline and "%" in shown(app), what="progress in the list"
+        )
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, RunDetails))
         await until(pilot, lambda: "Downloading" in shown(app) and " of " in shown(app), what="layers")

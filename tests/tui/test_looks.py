@@ -115,7 +115,84 @@ async def launch_wrong(pilot: Pilot[Any]) -> None:
     await settled(pilot)
 
 
+async def image(pilot: Pilot[Any]) -> None:
+    """An image that is here, with its layers."""
+    await main(pilot)
+    app: Any = pilot.app
+    open_details(app, app.images[0])
+    await settled(pilot)
+    app.screen._show_steps(looking.STEPS)
+    await settled(pilot)
+
+
+async def catalog_image(pilot: Pilot[Any]) -> None:
+    """An image that is not here, and will not run."""
+    await main(pilot)
+    app: Any = pilot.app
+    open_details(app, app.shelf.catalog[-1])
+    await settled(pilot)
+
+
+async def pull(pilot: Pilot[Any]) -> None:
+    """A pull that is half way, layer by layer."""
+    await pulling(pilot)
+    app: Any = pilot.app
+    open_details(app, app.runs[0])
+    await settled(pilot)
+
+
+async def pulling(pilot: Pilot[Any]) -> None:
+    """The list of runs with a pull in it."""
+    await main(pilot)
+    app: Any = pilot.app
+    run, state = looking.pull()
+    app.runs = (run, *app.runs)
+    app.desk.images.pull_state = lambda run_id: state
+    await pilot.press("4")
+    await settled(pilot)
+
+
+async def pull_by_name(pilot: Pilot[Any]) -> None:
+    """A name half typed."""
+    await opened("2")(pilot)
+    await pilot.press("P")
+    await settled(pilot)
+    await pilot.press(*"pytorch")
+    await settled(pilot)
+
+
+async def prune(pilot: Pilot[Any]) -> None:
+    """What a prune would take."""
+    from gpuconsole.tui.screens.pruning import PruneScreen
+
+    await opened("2")(pilot)
+    taken, kept = looking.prunable()
+    pilot.app.push_screen(PruneScreen(taken, kept))
+    await settled(pilot)
+    await pilot.press("a")
+    await settled(pilot)
+
+
+async def leaving(pilot: Pilot[Any]) -> None:
+    """The question before leaving ends a pull."""
+    await main(pilot)
+    app: Any = pilot.app
+    type(app.desk).pulls_going = property(lambda desk: (looking.PULLED,))
+    try:
+        await pilot.press("q")
+        await settled(pilot)
+    finally:
+        del type(app.desk).pulls_going
+
+
 SCREENS = {
+    "image": image,
+    "catalog-image": catalog_image,
+    "pull": pull,
+    "pulling": pulling,
+    "pull-by-name": pull_by_name,
+    "prune": prune,
+    "leaving": leaving,
     "main": main,
     "images": opened("2"),
     "processes": opened("3"),
@@ -170,13 +247,16 @@ def same(compare: Compare, app: ConsoleApp, look: Callable[..., Any], size: tupl
     return compare(app, terminal_size=size, run_before=before)
 
 
-@pytest.mark.parametrize("name", ["images", "processes", "runs", "check", "launch-wrong", "copy"])
+@pytest.mark.parametrize("name", [
+    "processes", "runs", "check", "launch-wrong", "copy", "image", "catalog-image", "pull", "pulling", "pull-by-name",
+    "prune", "leaving",
+])  # fmt: skip
 def test_screen_that_scales_like_another(snap_compare: Compare, still: Make, name: str) -> None:
     assert same(snap_compare, still(), SCREENS[name], (80, 24))
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-@pytest.mark.parametrize("name", ["main", "container", "gpu", "logs", "launch", "help", "question"])
+@pytest.mark.parametrize("name", ["main", "images", "container", "gpu", "logs", "launch", "help", "question"])
 def test_screen(snap_compare: Compare, still: Make, name: str, size: tuple[int, int]) -> None:
     assert same(snap_compare, still(), SCREENS[name], size)
 
@@ -186,7 +266,7 @@ def test_theme(snap_compare: Compare, still: Make, colours: str) -> None:
     assert same(snap_compare, still(config=Config(theme=colours)), SCREENS["main"], (80, 24))
 
 
-@pytest.mark.parametrize("name", ["main", "gpu", "launch"])
+@pytest.mark.parametrize("name", ["main", "images", "gpu", "launch"])
 def test_ascii(snap_compare: Compare, still: Make, name: str) -> None:
     async def look(pilot: Pilot[Any]) -> None:
         await SCREENS[name](pilot)
@@ -207,7 +287,7 @@ def test_every_sign_becomes_ascii_of_the_same_width(text: str) -> None:
     assert cell_len(written.text) == sum(cell_len(sign) for sign in text)
 
 
-@pytest.mark.parametrize("name", ["main", "question"])
+@pytest.mark.parametrize("name", ["main", "images", "question"])
 def test_without_colours(snap_compare: Compare, still: Make, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     assert same(snap_compare, still(), SCREENS[name], (80, 24))

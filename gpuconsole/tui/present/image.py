@@ -115,8 +115,11 @@ def download_bytes(view: CatalogView, architecture: str = "") -> int | None:
 
 
 def _name(name: str, *, brief: bool) -> str:
-    if not brief:
-        return shorter(name)
+    return brief_name(name) if brief else shorter(name)
+
+
+def brief_name(name: str) -> str:
+    """An official image in few words, ``pytorch 2.9.1-cu128``; any other as it is, its digest cut."""
     try:
         reference = parse(name)
     except ValueError:

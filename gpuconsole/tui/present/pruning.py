@@ -33,6 +33,7 @@ def lines(removals: Sequence[Removal], kept: Sequence[Kept], glyphs: Glyphs) -> 
         (Cell(f"{glyphs.critical} {size(each.image.size_bytes):>9}  ", "critical"), Cell(shorter(each.name)))
         for each in largest
     ]
-    stays = Cell(f"{glyphs.ok} stays      ", "dim")
-    found += [(stays, Cell(shorter(each.image.name), "dim"), Cell(f"  {each.need.text}", "dim")) for each in kept]
+    for each in kept:
+        found.append((Cell(f"{glyphs.ok} stays      ", "dim"), Cell(shorter(each.image.name), "dim")))
+        found.append((Cell("  "), Cell(each.need.text, "dim")))
     return found

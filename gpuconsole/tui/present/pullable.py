@@ -30,7 +30,7 @@ def choices(words: str, shelf: Shelf | None, images: Sequence[ImageView], glyphs
     wanted = words.lower().split()
     found: dict[str, str] = {}
     for holds in (shelf.holds if shelf is not None else {}).values():
-        found |= {hold.reference: f"pinned by {hold.lock}" for hold in holds}
+        found |= {hold.reference: "pinned" for hold in holds}
     listed = sorted(shelf.catalog if shelf is not None else (), key=lambda view: not verdicts.fits(view.verdict))
     for view in listed:
         found.setdefault(view.image.reference, verdicts.word_cell(view.verdict.word, glyphs).text)

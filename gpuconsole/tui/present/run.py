@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gpuconsole.core.text import duration
-from gpuconsole.services.runs import Run, RunState
+from gpuconsole.services.runs import Run, RunKind, RunState
 from gpuconsole.tui.present.cell import Cell, Column, Row, Tone
 from gpuconsole.tui.present.gpu import bar
+from gpuconsole.tui.present.image import brief_name
 from gpuconsole.tui.theme import Glyphs
 
 COLUMNS = (
@@ -16,7 +17,7 @@ COLUMNS = (
     Column("state", "STATE", 11),
     Column("ago", "BEGAN", 12, rank=2),
     Column("took", "TOOK", 6, align="right", rank=3),
-    Column("headline", "HOW IT WENT", 18, grow=4, rank=0),
+    Column("headline", "HOW IT WENT", 26, grow=4, rank=0),
 )
 _TONES: dict[RunState, Tone] = {
     RunState.RUNNING: "info",
@@ -35,13 +36,18 @@ def row(run: Run, *, now: float, glyphs: Glyphs) -> Row:
         run.id,
         (
             Cell(run.kind.value),
-            Cell(run.subject, "strong"),
+            Cell(_subject(run), "strong"),
             Cell(state, _TONES[run.state]),
             Cell(f"{duration(now - run.started_at)} ago", "dim"),
             Cell(duration(took), "dim"),
             Cell(run.headline),
         ),
     )
+
+
+def _subject(run: Run) -> str:
+    """Of whom; an official image in few words, since it is told apart by its end."""
+    return brief_name(run.subject) if run.kind is RunKind.PULL else run.subject
 
 
 def matches(run: Run, words: Iterable[str]) -> bool:
