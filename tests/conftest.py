@@ -10,7 +10,7 @@ import pytest
 
 from tests.rig.places import CACHE
 
-pytest_plugins = ["tests.rig.fixtures"]
+pytest_plugins = ["tests.rig.fixtures", "tests.rig.order"]
 if (Path(__file__).parent / "rig/nvml/fixtures.py").exists() and importlib.util.find_spec("tests.rig.nvml.fixtures"):
     pytest_plugins.append("tests.rig.nvml.fixtures")
 
