@@ -23,6 +23,8 @@ from gpuconsole.probes.payload.outcome import first_line
 HEADLINE = {"case": "block", "mode": "default"}
 _TOLERANCES = {"float32": 1e-4, "bfloat16": 2e-2, "float16": 2e-2}
 _LINKS = 4
+_SLICE = 1 / 30
+"""Of the budget, for each thing that is timed."""
 CASES = ("chain", "block")
 _SHARES = {"cold": 1.3, "warm": 0.6}
 """Of the budget, what each process may take at most; together less than the twofold at which all is ended."""
@@ -64,7 +66,7 @@ def _stage(
         {
             "stage": stage,
             "wanted": wanted,
-            "slice_s": context.budget_s / 30,
+            "slice_s": context.budget_s * _SLICE,
             "backend": context.option("backend", "inductor"),
         },
         archive=context.archive,
@@ -203,14 +205,8 @@ class Case:
         if wrong:
             return {"wrong": wrong}
         compile_s = round(compile_s, 3)
-        return {
-            "unit": "s",
-            "score": compile_s,
-            "stat": {},
-            "noisy": False,
-            "compile_s": compile_s,
-            "values": {"warm_compile_s": compile_s},
-        }
+        told = {"unit": "s", "score": compile_s, "stat": {}, "noisy": False, "compile_s": compile_s}
+        return dict(told, values={"warm_compile_s": compile_s})
 
     def _compile(self, mode: str, backend: str) -> tuple[Any, float, str]:
         """The compiled piece, the seconds of its first pass less those of an eager one, and what is wrong with it."""
@@ -224,9 +220,8 @@ class Case:
         begun = time.perf_counter()
         got = self._outcome(compiled)
         compile_s = max(0.0, time.perf_counter() - begun - eager_s)
-        names = ("output", "gradient")
         tolerance = _TOLERANCES[str(self._dtype).split(".")[-1]]
-        for name, mine, other in zip(names, got, self._wanted):
+        for name, mine, other in zip(("output", "gradient"), got, self._wanted):
             error = float((mine - other).norm() / other.norm())
             if not error <= tolerance:  # not a number is not either
                 return compiled, compile_s, "the {} compiled is off by {:.0e} from eager".format(name, error)
