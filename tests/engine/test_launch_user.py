@@ -14,6 +14,7 @@ from gpuconsole.launch.options import LaunchOptions, read_options
 from gpuconsole.services.session import Session
 from tests.engine.launching import launched, names
 from tests.rig.engines import Engine
+from tests.rig.podman import Podman
 
 pytestmark = pytest.mark.engine
 UID, GID, DATA_GID = 12345, 12300, 12301
@@ -80,3 +81,15 @@ def test_the_images_user_stays_what_the_image_says(engine_modern: Engine, folder
     said = prove(engine_modern, folder, user="image")
     assert (said["ids"], said["name"], said["home"]) == ([0, 0], "root", "/root")
     assert (folder / "model.pt").stat().st_uid == 0
+
+
+def test_podman_takes_the_callers_name_as_well(podman: Podman, folder: Path, tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    around = replace(Surroundings.current(), uid=UID, gid=GID, user="anna", groups=(GID,))
+    command = ("sh", "-c", "id; echo $HOME; touch ~/x /out/x")
+    wanted = LaunchOptions(podman.load("small"), command=command, gpus="none", volumes=(f"{folder}:/out",), init=False)
+    session = Session(host=podman.host)
+    _, said = launched(session, read_options(wanted, around), follow=True)
+    session.close()
+    assert said.splitlines() == [f"uid={UID}(anna) gid={GID}(anna) groups={GID}(anna)", "/tmp"]
+    assert (folder / "x").stat().st_uid == UID
