@@ -147,6 +147,7 @@ class Conversation:
                 self._hear(item)
             if piece is not None and self._place.gone() is None:
                 raise piece
+            self._pieces.put(None)  # for who asks again whether it has ended
             return False
         self._bytes += len(piece)
         for item in self._reader.feed(piece):

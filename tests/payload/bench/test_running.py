@@ -11,6 +11,7 @@ from tests.payload.driving import Listener, Payload, of_type
 from tests.payload.test_supervisor import processes_of
 
 MM, MEM, LAUNCH, COMPILE = "bench.mm", "bench.mem", "bench.launch", "bench.compile"
+CHILD = "subprocess.Popen(['sh', '-c', 'sleep 600; : ' + sys.argv[0]]); "
 FIELDS = {
     "t", "run", "id", "code", "rev", "status", "params", "device", "gpu", "unit", "score", "stat", "values", "headline",
     "noisy", "cold_s", "peak_reserved_bytes", "began", "ended", "why", "fix",
@@ -72,7 +73,7 @@ def test_what_fails_keeps_what_it_told_and_the_next_still_runs(payload: Payload,
 
 
 def test_what_hangs_is_ended_at_its_deadline_and_the_next_still_runs(payload: Payload) -> None:
-    plan(payload, mm="subprocess.Popen(['sh', '-c', 'sleep 600; : ' + sys.argv[0]]); time.sleep(600); yield", mem="")
+    plan(payload, mm=CHILD + "time.sleep(600); yield", mem="")
     records = payload.run(MM, MEM, **config(options={"deadline_s": 1.0}))
     (hung,) = told(records, MM)
     assert (hung["status"], hung["why"], hung["headline"]) == ("timeout", "it did not end within 1 s", True)
@@ -83,12 +84,12 @@ def test_what_hangs_is_ended_at_its_deadline_and_the_next_still_runs(payload: Pa
 
 
 def test_the_run_as_a_whole_has_a_deadline(payload: Payload) -> None:
-    plan(payload, mm="time.sleep(600); yield", mem="")
-    records = payload.run(MM, MEM, **config(deadline_s=4))
-    (hung,) = told(records, MM)
+    plan(payload, launch="time.sleep(600); yield", mem="")
+    records = payload.run(LAUNCH, MEM, **config(deadline_s=4))
+    (hung,) = told(records, LAUNCH)
     assert hung["status"] == "timeout"
     assert "4 s" in hung["why"]
-    assert "--only B01" in hung["fix"]
+    assert "--only B04" in hung["fix"]
     assert not told(records, MEM)
     assert records[-1] == records[-1] | {"status": "timeout", "left": 1}
     assert payload.code == 3
@@ -147,10 +148,7 @@ def test_a_process_whose_cuda_is_broken_is_left_and_the_rest_runs_in_a_new_one(p
 
 @pytest.mark.parametrize("how", ["input", "term"])
 def test_it_ends_and_cleans_up_when_it_is_told_to_or_its_host_is_gone(payload: Payload, how: str) -> None:
-    plan(
-        payload,
-        mm="subprocess.Popen(['sh', '-c', 'sleep 600; : ' + sys.argv[0]]); context.report('deep'); time.sleep(600); yield",
-    )
+    plan(payload, mm=CHILD + "context.report('deep'); time.sleep(600); yield")
     process = payload.start(MM, MEM, **config())
     listener = Listener(process)
     listener.wait_for("progress", text="deep")
