@@ -68,13 +68,13 @@ class Apart:
         return True
 
     def kill(self) -> None:
-        """End it by force."""
+        """End it by force if it still runs; what it has told is all there then."""
         if self.exit_code is None:
             try:
                 os.kill(self._pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass
-            self.wait(time.monotonic() + 5.0)
+        self.wait(time.monotonic() + 5.0)
 
     @property
     def told(self) -> dict[str, Any]:

@@ -111,14 +111,14 @@ def _by_hand(torch: Any, parts: list[Any]) -> list[Any]:
 def judge(card: Card, found: dict[str, float | str]) -> Outcome:
     """The outcome for what each back end gave on one device."""
     errors = {name: result for name, result in found.items() if not isinstance(result, str)}
-    wrong = ["{} attention".format(name) for name, error in errors.items() if not error < TOLERANCE]
+    wrong = [name for name, error in errors.items() if not error < TOLERANCE]
     broken = [
         "{}: {}".format(name, words)
         for name, words in found.items()
         if isinstance(words, str) and not any(part in words.lower() for part in _CANNOT)
     ]
     if wrong:
-        why = "{} gives wrong results on {}".format(" and ".join(wrong), card.label)
+        why = "{} attention gives wrong results on {}".format(_list(wrong), card.label)
         return Outcome(FAIL, why, "Take another version of torch; if it stays so, test the card with dcgmi diag.")
     if not errors:
         words = "; ".join(broken) or "no back end works"

@@ -16,6 +16,7 @@ LIMIT_S = 60.0
 """From the start of the ranks, which import torch first."""
 RETRY_S = 30.0
 CPU_RANKS = 2
+_MOMENT_S = 3.0
 _PART = "reduced"
 _P2P = "NCCL_P2P_DISABLE"
 _SHM = "Launch it again with --shm-size 8g or --ipc host; NCCL passes data through shared memory."
@@ -53,7 +54,15 @@ class Attempt:
     def finish(self, limit_s: float) -> dict[str, Any]:
         """Wait for all ranks, end those that are late, and give what they told together."""
         until = self.begun + limit_s
-        late = [rank for rank, process in enumerate(self.ranks) if not process.wait(until)]
+        late = []
+        while True:
+            late = [rank for rank, process in enumerate(self.ranks) if process.exit_code is None]
+            if not late or time.monotonic() >= until:
+                break
+            if any(process.wait(0.0) and "exact" not in process.told for process in self.ranks):
+                # The others wait for one that is gone; they have a moment to say what they saw.
+                until = min(until, time.monotonic() + _MOMENT_S)
+            time.sleep(0.05)
         for process in self.ranks:
             process.kill()
         told = [process.told for process in self.ranks]
