@@ -35,7 +35,7 @@ COLOURS = {
 _BAR = 8
 _ROOMY = 100
 """Columns from which the share at the clock held has one of its own."""
-_UNREMARKABLE = (BenchLevel.OK, BenchLevel.NO_REFERENCE, BenchLevel.SKIPPED)
+_UNREMARKABLE = (BenchLevel.OK, BenchLevel.NO_REFERENCE, BenchLevel.SKIPPED, BenchLevel.NOISY)
 _FAILED = (BenchLevel.ERROR, BenchLevel.WRONG, BenchLevel.TIMEOUT)
 
 
@@ -140,7 +140,7 @@ def _reasons(records: Sequence[BenchRecord], run: BenchRun, glyphs: Glyphs, widt
         if record.headline and record.measured:
             words = "; ".join(_compared(record, run))
         else:
-            words = record.verdict.words if level not in _UNREMARKABLE or record.headline else ""
+            words = record.verdict.words if record.headline or level not in _UNREMARKABLE else ""
         if not words:
             continue
         name = f"{record.id.removeprefix('bench.')} {words_of(record)}".strip()
@@ -207,6 +207,6 @@ def _claims(run: BenchRun, glyphs: Glyphs, width: int) -> Iterator[str]:
     columns = (Column("  CLAIM"), Column("READ"), Column("HERE", align="right"), Column("", flexible=True))
     rows = []
     for claim in run.claims:
-        told = claim.why if claim.answer in ("not-measured", "as-claimed") else f"{claim.answer}; {claim.why}"
+        told = f"{claim.answer}; {claim.why}" if claim.answer in ("more", "less") else claim.why
         rows.append((f"  {claim.title}", claim.claimed, claim.shown, told))
     yield from glyphs.text(table(columns, rows, width=width)).splitlines()

@@ -100,14 +100,16 @@ def _scaling(run: BenchRun) -> Claim:
 
 
 def _claim(told: _Told, ratio: float, why: str, records: tuple[BenchRecord, ...]) -> Claim:
-    if ratio < told.low * (1 - _LEEWAY):
+    doubt = [word for word, has in (("noisy", "noisy"), ("disturbed", "contended")) for one in records if _is(one, has)]
+    if doubt:
+        answer = "unclear"
+    elif ratio < told.low * (1 - _LEEWAY):
         answer = "less"
     elif told.high is not None and ratio > told.high * (1 + _LEEWAY):
         answer = "more"
     else:
         answer = "as-claimed"
     shown = {"times": f"{ratio:.2f}×", "gain": f"{(ratio - 1) * 100:+.0f} %", "share": f"{ratio * 100:.0f} %"}
-    doubt = [word for word, has in (("noisy", "noisy"), ("disturbed", "contended")) for one in records if _is(one, has)]
     on_cpu = ["on the CPU"] if any(record.device == "cpu" for record in records) else []
     why = ", ".join([why, *on_cpu, *dict.fromkeys(doubt)])
     return Claim(told.name, told.title, told.claimed, round(ratio, 4), shown[told.form], answer, why)

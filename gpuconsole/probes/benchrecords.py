@@ -229,7 +229,8 @@ class Claim:
     shown: str = "–"
     """The same as it is read: ``1.7×``, ``+34 %``, ``0.93``."""
     answer: str = "not-measured"
-    """``as-claimed``, ``more``, ``less`` or ``not-measured``."""
+    """``as-claimed``, ``more``, ``less``, ``unclear`` where a result spread too far or was disturbed, or
+    ``not-measured``."""
     why: str = ""
     """What was compared with what; else why it was not measured."""
 

@@ -12,7 +12,7 @@ _FIRST = ("operation", "how", "dtype", "precision", "case", "backend", "directio
 _UNSAID = {
     "data": "randn", "flush": None, "causal": None, "backward": None, "mode": "default", "pinned": None, "count": None,
     "width": None, "layers": None, "heads": None, "sequence": None, "vocabulary": None, "pixels": None,
-    "sample_bytes": None,
+    "sample_bytes": None, "b": None, "h": None, "s": None, "d": None,
 }  # fmt: skip
 """Parameters that are the same in every run of a benchmark, or go with another: left out, where they have this value,
 or any where that is None."""

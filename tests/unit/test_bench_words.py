@@ -138,6 +138,11 @@ def test_a_claim_that_was_not_measured_says_why() -> None:
     assert claims_of(run(record())) == ()
 
 
+def test_a_claim_by_doubtful_results_has_no_answer() -> None:
+    (claim,) = claims_of(run(trained("bf16", 170.0, noisy=True), trained("fp32", 100.0)))
+    assert (claim.shown, claim.answer, claim.why) == ("1.70×", "unclear", "bf16 beside fp32, noisy")
+
+
 def test_results_of_another_size_are_not_set_beside_each_other() -> None:
     small = record("bench.train", 100.0, unit="tokens/s", params={"size": "S", "batch": 2, "precision": "fp32"})
     assert claims(trained("bf16", 170.0), small) == {"amp": ("–", "not-measured")}
