@@ -127,6 +127,18 @@ class Container:
     privileged: bool = False
     tty: bool = False
     open_stdin: bool = False
+    init: bool | None = None
+    """Its first process is the engine's init; None leaves that to the engine."""
+    read_only: bool = False
+    ulimits: tuple[str, ...] = ()
+    """As ``nofile=1024:2048``."""
+    group_add: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
+    """As ``/dev/fuse:/dev/fuse:rwm``; GPUs given as devices are among them."""
+    extra_hosts: tuple[str, ...] = ()
+    """As ``name:address``."""
+    tmpfs: tuple[str, ...] = ()
+    """As ``/scratch:size=1g``."""
 
     @property
     def short_id(self) -> str:

@@ -90,6 +90,8 @@ class StandIns:
     def _list(self, data: list[Any], key: str) -> list[Any]:
         if key == "environment":
             return [[name, self._variable(name, value)] for name, value in data]
+        if key == "extra_hosts":
+            return []
         if key in ("command", "entrypoint"):
             data = list(mask_arguments(data))
         return [self.clean(item, key) for item in data]
@@ -105,15 +107,17 @@ class StandIns:
         if key in ("image", "tags", "digests", "gpuconsole.image"):
             self._learn_image(text)
         if key == "document":
-            return self._document(text)
+            return self._document(text, indent=2)
+        if key == "gpuconsole.spec":
+            return self._document(text, indent=None)
         return self.text(text)
 
-    def _document(self, text: str) -> str:
+    def _document(self, text: str, *, indent: int | None) -> str:
         try:
             data = json.loads(text)
         except ValueError:
             return self.text(text)
-        return json.dumps(self.clean(data), indent=2, ensure_ascii=False)
+        return json.dumps(self.clean(data), indent=indent, ensure_ascii=False)
 
     def text(self, text: str) -> str:
         """Free text, such as a line of output."""

@@ -46,7 +46,11 @@ def options_of(container: Container, image: Image | None) -> tuple[LaunchOptions
         gpus=str(said["gpus"]) if "gpus" in said else _gpus(container),
         volumes=tuple(_volume(m) for m in container.mounts if _is_volume(m) and ":" not in m.source),
         mounts=tuple(_mount(m) for m in container.mounts if _is_volume(m) and ":" in m.source),
-        tmpfs=tuple(m.target for m in container.mounts if m.kind == "tmpfs"),
+        tmpfs=_tmpfs(container, said),
+        ulimits=container.ulimits,
+        devices=_devices(container),
+        group_add=_groups(container, said),
+        extra_hosts=tuple(text.replace(":", "=", 1) for text in container.extra_hosts),
         secrets=secrets,
         environment=_environment(container, own, said, notes),
         env_files=tuple(str(path) for path in _listed(said, "env_files")),
@@ -68,6 +72,7 @@ def options_of(container: Container, image: Image | None) -> tuple[LaunchOptions
         auto_remove=container.auto_remove,
         interactive=True if container.tty and container.open_stdin and kind is None and container.command else None,
         **_more(said),
+        **_flags(container, said),
     )
     return options, tuple(notes)
 
@@ -87,17 +92,31 @@ def _listed(said: Mapping[str, object], name: str) -> tuple[str, ...]:
 
 
 def _more(said: Mapping[str, object]) -> dict[str, Any]:
-    """What the engine's description leaves out."""
-    lists = {name: _listed(said, name) for name in ("ulimits", "devices", "group_add", "extra_hosts")}
-    lists["extra_hosts"] = tuple(text.replace(":", "=", 1) for text in lists["extra_hosts"])
+    """What the engine's description does not tell of a launch of ours."""
     single = {name: said.get(name) for name in ("gpu_path", "logdir", "processes", "nodes", "rendezvous")}
-    given: dict[str, Any] = {name: str(value) for name, value in single.items() if value is not None}
-    return (
-        lists
-        | given
-        | ({"init": False} if said.get("init") is False else {})
-        | {"read_only": bool(said.get("read_only"))}
-    )
+    return {name: str(value) for name, value in single.items() if value is not None}
+
+
+def _tmpfs(container: Container, said: Mapping[str, object]) -> tuple[str, ...]:
+    """Memory as a folder; of a launch of ours what was asked for, without the home that was added."""
+    if said:
+        return _listed(said, "tmpfs")
+    others = (mount.target for mount in container.mounts if mount.kind == "tmpfs")
+    known = {text.partition(":")[0] for text in container.tmpfs}
+    return (*container.tmpfs, *(target for target in others if target not in known))
+
+
+def _devices(container: Container) -> tuple[str, ...]:
+    return tuple(text for text in container.devices if not text.startswith("/dev/nvidia"))
+
+
+def _groups(container: Container, said: Mapping[str, object]) -> tuple[str, ...]:
+    return _listed(said, "group_add") if said else container.group_add
+
+
+def _flags(container: Container, said: Mapping[str, object]) -> dict[str, Any]:
+    no_init = said.get("init") is False if said else container.init is False
+    return ({"init": False} if no_init else {}) | ({"read_only": True} if container.read_only else {})
 
 
 def _kind(said: Mapping[str, object]) -> str | None:

@@ -111,6 +111,21 @@ def described(inspection: Answer, summary: Answer, *, error: str | None = None) 
         privileged=yes(host, "Privileged"),
         tty=yes(config, "Tty"),
         open_stdin=yes(config, "OpenStdin"),
+        init=yes(host, "Init") if host.get("Init") is not None else None,
+        read_only=yes(host, "ReadonlyRootfs"),
+        ulimits=tuple(
+            f"{line(one, 'Name')}={whole(one, 'Soft')}:{whole(one, 'Hard')}" for one in objects(host, "Ulimits")
+        ),
+        group_add=lines(host, "GroupAdd"),
+        devices=tuple(
+            ":".join(line(one, key) for key in ("PathOnHost", "PathInContainer", "CgroupPermissions"))
+            for one in objects(host, "Devices")
+        ),
+        extra_hosts=lines(host, "ExtraHosts"),
+        tmpfs=tuple(
+            plain_line(f"{target}:{options}" if options else str(target))
+            for target, options in part(host, "Tmpfs").items()
+        ),
     )
 
 
