@@ -13,6 +13,7 @@ from gpuconsole.cli.output import confirm, data, failure, talk
 from gpuconsole.core.errors import Conflict, ConsoleError
 from gpuconsole.engine.model import Container, ContainerState
 from gpuconsole.services.imagenames import written_name
+from gpuconsole.services.launchends import remember_ending
 from gpuconsole.services.naming import find
 
 _grace = click.option(
@@ -187,6 +188,7 @@ def rm(settings: Settings, names: tuple[str, ...], force: bool, volumes: bool, y
         if not ask_for_others(settings, container, "remove", yes=yes, others=others):
             doing = "Kill and remove" if alive else "Remove"
             confirm(f"{doing} container {container.name} ({written_name(container)})?", assume_yes=yes)
+        remember_ending(engine, container)
         engine.remove(container.id, force=force, volumes=volumes)
         return None
 

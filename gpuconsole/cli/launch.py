@@ -126,10 +126,11 @@ def launch(
             readonly=settings.readonly,
             as_json=as_json,
         )
-    return _launch(session, asked.spec, wait=wait, as_json=as_json)
+    return bring_up(session, asked.spec, wait=wait, as_json=as_json)
 
 
-def _launch(session: Session, spec: LaunchSpec, *, wait: bool, as_json: bool) -> int:
+def bring_up(session: Session, spec: LaunchSpec, *, wait: bool, as_json: bool) -> int:
+    """Launch ``spec``, tell how it goes, and give the exit code."""
     from gpuconsole.cli.interrupts import left_at_once, run_interruptible
     from gpuconsole.cli.launch_talk import LaunchTalk, Passing
     from gpuconsole.services import launching

@@ -157,6 +157,8 @@ def read_options(options: LaunchOptions, around: Surroundings) -> LaunchSpec:
         interactive=options.interactive,
         pull=read("--pull", options.pull, _choice(PullPolicy)) or PullPolicy.MISSING,
         force=frozenset(each("--force", options.force, _choice(Force))),
+        written=options,
+        folder=around.cwd,
     )
     check_together(collect.wrong, spec, kind_known=_kind_known(collect))
     if collect.problems:

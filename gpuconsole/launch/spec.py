@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from gpuconsole.core.errors import ConsoleError, ExitCode
 from gpuconsole.engine.model import GpuPath, Mount
 from gpuconsole.engine.request import DeviceRequest, PortRequest, Tmpfs, Ulimit
 from gpuconsole.launch.work import Work
+
+if TYPE_CHECKING:
+    from gpuconsole.launch.options import LaunchOptions
 
 
 class GpuWishKind(StrEnum):
@@ -154,6 +158,10 @@ class LaunchSpec:
     """A terminal and open input; None gives them when the container would run a shell."""
     pull: PullPolicy = PullPolicy.MISSING
     force: frozenset[Force] = frozenset()
+    written: LaunchOptions | None = field(default=None, compare=False, repr=False)
+    """The options it was read from, so that the launch can be written down and done again."""
+    folder: str = field(default="", compare=False)
+    """Where they were written: what relative paths in them mean."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,13 +79,15 @@ class Desk:
         if self._images is None:
             from gpuconsole.services.imagedesk import ImageDesk
 
-            self._images = ImageDesk(self.session, self.runs, holder=self, refresh=self.refresh_images)
+            self._images = ImageDesk(
+                self.session, self.runs, holder=self, refresh=self.refresh_images, check=self.check_image
+            )
         return self._images
 
     @property
-    def pulls_going(self) -> tuple[str, ...]:
-        """What is being pulled by this console, and would be ended by leaving."""
-        return self._images.pulls_going if self._images is not None else ()
+    def going(self) -> tuple[str, ...]:
+        """What this console pulls and builds, a phrase each; leaving ends it."""
+        return self._images.going if self._images is not None else ()
 
     def start(self, listener: DeskListener, interval_s: float) -> None:
         """Begin to look, and tell ``listener``."""
@@ -106,7 +108,7 @@ class Desk:
             self._feed.drawn()
 
     def close(self) -> None:
-        """Let go of everything; checks, launches and pulls under way are cancelled, containers go on."""
+        """Let go of everything; checks, launches, pulls and builds under way are cancelled, containers go on."""
         for cancellation in list(self._cancellations.values()):
             cancellation.request()
         end = time.monotonic() + _TAKING_BACK_S
@@ -210,6 +212,9 @@ class Desk:
 
     def remove_container(self, container: Container) -> str:
         """Kill it if it runs, and remove it."""
+        from gpuconsole.services.launchends import remember_ending
+
+        remember_ending(self.session.engine, container)
         self.session.engine.remove(container.id, force=container.running)
         return f"Removed {container.name}."
 

@@ -15,6 +15,7 @@ from gpuconsole.services.access import Access, access_of, write_launch_files
 from gpuconsole.services.bringing import ensure_image
 from gpuconsole.services.cancelling import Cancellation, Cancelled
 from gpuconsole.services.following import Ending, exit_code_from_events, first_second, follow, now
+from gpuconsole.services.launchrecorder import LaunchRecorder
 from gpuconsole.services.obstacles import refuse_taken_name, refuse_taken_ports
 from gpuconsole.services.planning import LaunchPlan, chosen_freely, plan_launch, renamed, with_image
 from gpuconsole.services.preflight import refuse
@@ -120,7 +121,12 @@ def launch(
         plan = plan_launch(session, spec, name=plan.name)
     plan = with_image(plan, image)
     _go_on(cancel, "before anything was made")
-    return _bring_up(engine, plan, on_step, cancel=cancel, on_output=on_output)
+    recorder = LaunchRecorder(spec)
+    try:
+        return _bring_up(engine, plan, on_step, cancel=cancel, on_output=on_output, recorder=recorder)
+    finally:
+        recorder.settle(engine)
+        recorder.close()
 
 
 def _go_on(cancel: Cancellation, when: str) -> None:
@@ -129,7 +135,13 @@ def _go_on(cancel: Cancellation, when: str) -> None:
 
 
 def _bring_up(
-    engine: Engine, plan: LaunchPlan, on_step: OnStep, *, cancel: Cancellation, on_output: OnOutput | None
+    engine: Engine,
+    plan: LaunchPlan,
+    on_step: OnStep,
+    *,
+    cancel: Cancellation,
+    on_output: OnOutput | None,
+    recorder: LaunchRecorder,
 ) -> Launched:
     """Make and start the container, and watch or follow it."""
     made = Made(engine, plan)
@@ -144,6 +156,7 @@ def _bring_up(
             # Joined before the start, so that the first line is not lost, nor all of a short run with --rm.
             process = engine.attach(made.container_id, size=None, detach_keys=_NO_KEYS)
         on_step(LaunchStep(Phase.START))
+        recorder.begin(plan)
         engine.start(made.container_id)
         _go_on(cancel, "just after the start")
         if process is None:
@@ -151,6 +164,7 @@ def _bring_up(
             ending = first_second(engine, made.container_id, started_at=started_at)
             _go_on(cancel, "just after the start")
             refuse_unstarted(ending, plan.request, followed=False)
+        recorder.started(made.container_id)
     except BaseException as error:
         if process is not None:
             process.close()

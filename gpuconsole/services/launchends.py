@@ -1,0 +1,179 @@
+"""How remembered launches ended, found out from the engine as long as it still knows."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gpuconsole.core.errors import ConsoleError
+from gpuconsole.diagnose.deaths import Cause, Death, explain
+from gpuconsole.engine.model import Container, ContainerState
+from gpuconsole.launch.labels import LAUNCH
+from gpuconsole.services.endings import describe_ending, describe_exit
+from gpuconsole.services.following import last_lines
+
+if TYPE_CHECKING:
+    from gpuconsole.engine.protocol import Engine
+    from gpuconsole.services.launchrecords import LaunchRecord, LaunchRecords
+
+_EVENTS_S = 3.0
+_RESTART_S = 30.0
+"""A container whose end and the engine's beginning are so close ended with the engine."""
+_LINES = 50
+_ALLOCATOR = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
+_GONE = "Its container was removed, and nobody saw how it ended."
+
+
+@dataclass(frozen=True, slots=True)
+class LastDays:
+    """What the engine's events tell of a container."""
+
+    exit_code: int | None = None
+    ended_at: float | None = None
+    asked_to_stop: bool | None = None
+    """None when no event tells."""
+
+
+def settle(engine: Engine, records: LaunchRecords) -> None:
+    """Write down how the launches ended that were still running when they were last looked at."""
+    endpoint = engine.info().endpoint
+    open_ones = [record for record in records.all() if record.engine == endpoint and not record.ended]
+    if not open_ones:
+        return
+    by_word = {container.labels.get(LAUNCH, ""): container for container in engine.containers(everything=True)}
+    for record in open_ones:
+        settle_one(engine, records, record, by_word.get(record.word))
+
+
+def remember_ending(engine: Engine, container: Container) -> None:
+    """The same for one container that is about to be removed; it is removed whether that works or not."""
+    word = container.labels.get(LAUNCH)
+    if not word:
+        return
+    from gpuconsole.services.launchrecords import LaunchRecords
+
+    with contextlib.suppress(ConsoleError):
+        records = LaunchRecords()
+        try:
+            for record in records.all():
+                if record.word == word and not record.ended:
+                    settle_one(engine, records, record, container)
+                    _end_running(records, record, container)
+        finally:
+            records.close()
+
+
+def _end_running(records: LaunchRecords, record: LaunchRecord, container: Container) -> None:
+    if container.running:
+        records.end(
+            record.number, ended_at=time.time(), exit_code=None, cause="removed", reason="It was removed as it ran."
+        )
+
+
+def settle_one(engine: Engine, records: LaunchRecords, record: LaunchRecord, container: Container | None) -> None:
+    """Write down how one launch ended; nothing while it goes on."""
+    if container is None:
+        _settle_gone(engine, records, record)
+        return
+    if record.container_id != container.id:
+        records.started(record.word, container.id)
+    if container.state not in (ContainerState.EXITED, ContainerState.DEAD):
+        return
+    lines = last_lines(engine, container.id, count=_LINES)
+    events = last_days(engine, container.id, since=record.started_at)
+    cause = explain(death_of(container, lines, events, engine_started_at=engine_started_at(engine)))
+    records.end(
+        record.number,
+        ended_at=container.finished_at or time.time(),
+        exit_code=container.exit_code,
+        cause=cause.slug if cause else None,
+        reason=reason_of(container, cause),
+        advice=cause.advice if cause else (),
+        last_lines=lines[-15:],
+    )
+
+
+def _settle_gone(engine: Engine, records: LaunchRecords, record: LaunchRecord) -> None:
+    container_id = record.container_id
+    events = last_days(engine, container_id, since=record.started_at) if container_id else LastDays()
+    code = events.exit_code
+    reason = _GONE if code is None else f"{_sentence(describe_exit(code))} Its container was removed since."
+    cause = None if code is None else explain(Death(code, asked_to_stop=events.asked_to_stop))
+    records.end(
+        record.number, ended_at=events.ended_at or time.time(), exit_code=code, cause=cause.slug if cause else "gone",
+        reason=reason, advice=cause.advice if cause else (),
+    )  # fmt: skip
+
+
+def reason_of(container: Container, cause: Cause | None) -> str:
+    """Why it ended, a sentence or two: the exit code in words, and the cause where one is known."""
+    how = _sentence(describe_ending(container) or "it has ended")
+    return how if cause is None else f"{_first(how, cause)}{cause.sentence}"
+
+
+def _first(how: str, cause: Cause) -> str:
+    """What is said before the cause: only the code where the cause says the same in better words."""
+    code = how.partition(":")[0]
+    return f"{code}: " if code.startswith("Exit code") else f"{how} "
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def death_of(container: Container, lines: Sequence[str], events: LastDays, *, engine_started_at: float | None) -> Death:
+    """What is known of a container that has ended."""
+    variables: Mapping[str, str | None] = dict(container.environment)
+    ended, began = container.finished_at, engine_started_at
+    restarted = ended is not None and began is not None and -_RESTART_S < began - ended < _RESTART_S
+    return Death(
+        exit_code=container.exit_code,
+        oom_killed=container.oom_killed,
+        memory_limit_bytes=container.memory_limit_bytes,
+        shm_bytes=container.shm_bytes,
+        private_shm=container.ipc_mode in ("", "private", "shareable"),
+        lines=tuple(lines),
+        allocator=next((value for name in _ALLOCATOR if (value := variables.get(name))), "") or "",
+        asked_to_stop=events.asked_to_stop,
+        engine_restarted=restarted and not events.asked_to_stop,
+    )
+
+
+def last_days(engine: Engine, container_id: str, *, since: float) -> LastDays:
+    """The end of a container as the engine's events have it; they reach back some hundred events at most."""
+    try:
+        stream = engine.events(since=max(0.0, since - 2))
+    except ConsoleError:
+        return LastDays()
+    timer = threading.Timer(_EVENTS_S, stream.close)
+    timer.daemon = True
+    timer.start()
+    killed = False
+    try:
+        for event in stream:
+            if event.id != container_id:
+                continue
+            if event.action == "kill":
+                killed = True
+            elif event.action == "die":
+                return LastDays(event.exit_code, event.at, killed)
+    except ConsoleError:
+        pass
+    finally:
+        timer.cancel()
+        stream.close()
+    return LastDays()
+
+
+def engine_started_at(engine: Engine) -> float | None:
+    """When the engine of this machine began; None when it cannot be told."""
+    from gpuconsole.host.engineprocess import started_at
+
+    info = engine.info()
+    if not info.local or not info.endpoint.startswith("unix://"):
+        return None
+    return started_at(info.endpoint.removeprefix("unix://"))

@@ -1,0 +1,79 @@
+"""Writes one launch down as it goes on; a launch goes on whether that works or not."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from gpuconsole.core.errors import BadFile, ConsoleError
+from gpuconsole.launch.labels import LAUNCH
+from gpuconsole.services.secrets import mask_arguments
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gpuconsole.engine.protocol import Engine
+    from gpuconsole.launch.spec import LaunchSpec
+    from gpuconsole.services.launchrecords import LaunchRecords
+    from gpuconsole.services.planning import LaunchPlan
+
+
+class LaunchRecorder:
+    """Writes down one launch.
+
+    Args:
+        spec: What was asked for; one that nobody wrote as options is not written down.
+        opened: Gives the records.
+    """
+
+    def __init__(self, spec: LaunchSpec, *, opened: Callable[[], LaunchRecords] | None = None) -> None:
+        self._spec = spec
+        self._opened = opened or _usual
+        self._records: LaunchRecords | None = None
+        self._word = ""
+
+    def begin(self, plan: LaunchPlan) -> None:
+        """Its container is about to be started."""
+        written = self._spec.written
+        if written is None:
+            return
+        from gpuconsole.launch.render import DockerRun
+
+        command = str(DockerRun(mask_arguments(plan.docker_run(hide_values=True).words)))
+        with contextlib.suppress(BadFile):
+            self._records = self._opened()
+            self._word = plan.request.labels[LAUNCH]
+            self._records.begin(plan, written, word=self._word, folder=self._spec.folder, command=command)
+
+    def started(self, container_id: str) -> None:
+        """Its container runs."""
+        if self._records is not None:
+            with contextlib.suppress(BadFile):
+                self._records.started(self._word, container_id)
+
+    def settle(self, engine: Engine) -> None:
+        """Write down how it ended, if it has; what was taken back is forgotten."""
+        if self._records is None:
+            return
+        from gpuconsole.services.launchends import settle_one
+
+        with contextlib.suppress(ConsoleError):
+            record = next(each for each in self._records.all() if each.word == self._word)
+            containers = engine.containers(everything=True)
+            found = next((each for each in containers if each.labels.get(LAUNCH) == self._word), None)
+            if found is None and record.container_id is None:
+                self._records.forget(self._word)
+            else:
+                settle_one(engine, self._records, record, found)
+
+    def close(self) -> None:
+        """Close the records."""
+        if self._records is not None:
+            self._records.close()
+            self._records = None
+
+
+def _usual() -> LaunchRecords:
+    from gpuconsole.services.launchrecords import LaunchRecords
+
+    return LaunchRecords()
