@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import pytest
@@ -107,7 +106,7 @@ def test_ctrl_c_at_the_question_is_a_no(engine_modern: Engine, open_terminal: Ca
     run_to_end(engine_modern, "precious", command=("true",))
     terminal = open_terminal(engine_modern, "rm", "precious")
     terminal.wait_for("?")
-    time.sleep(0.3)
+    terminal.wait_until_it_reads()
     terminal.send("\x03")
     assert terminal.wait() == 130
     assert state(engine_modern, "precious") == "exited"

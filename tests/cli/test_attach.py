@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import pytest
@@ -47,7 +46,8 @@ def test_leaving_does_not_end_a_container_that_reads_its_input(
     terminal.wait_for("tick-")
     terminal.send("\x03")
     assert terminal.wait() == 0
-    time.sleep(0.5)
+    said = engine_modern.docker("logs", "box").stdout.count("tick-")
+    until(lambda: engine_modern.docker("logs", "box").stdout.count("tick-") > said + 2, what="that it goes on")
     assert state(engine_modern, "box") == "running"
 
 

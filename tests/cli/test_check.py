@@ -17,6 +17,7 @@ from gpuconsole.cli.main import main
 from gpuconsole.core.errors import ExitCode
 from gpuconsole.probes import suite
 from tests.rig.engines import Engine
+from tests.rig.owner import wait_until
 
 COMMAND = [sys.executable, "-m", "tests.rig.fewchecks"]
 TRAP = """
@@ -221,7 +222,8 @@ def test_this_machine_on_a_terminal_shows_the_step_it_is_at(tmp_path: Path) -> N
 
 
 def test_this_machine_interrupted(tmp_path: Path) -> None:
-    (tmp_path / "sitecustomize.py").write_text(TRAP)
+    reached = tmp_path / "reached"
+    (tmp_path / "sitecustomize.py").write_text(TRAP.replace("import time", f"open({str(reached)!r}, 'w'); import time"))
     process = subprocess.Popen(
         [*COMMAND, "check", "--local"],
         env=os.environ | {"PYTHONPATH": f"{tmp_path}:{os.getcwd()}"},
@@ -229,7 +231,7 @@ def test_this_machine_interrupted(tmp_path: Path) -> None:
         stderr=subprocess.PIPE,
         text=True,
     )
-    time.sleep(2)
+    wait_until(reached.exists, what="the check that hangs")
     process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == ExitCode.INTERRUPTED

@@ -67,6 +67,9 @@ def test_shared_memory_that_is_full_is_a_failure(modern: Checked) -> None:
         "    def find_spec(self, name, path=None, target=None):\n"
         "        if name == 'gpuconsole.probes.payload.checks.shm':\n"
         "            real, os.statvfs = os.statvfs, lambda path: os.statvfs_result((4096, 4096) + (1 << 18,) * 8)\n"
+        "            import torch.utils.data as data\n"
+        "            loader = data.DataLoader\n"
+        "            data.DataLoader = lambda *given, **named: loader(*given, **{**named, 'timeout': 6})\n"
         "sys.meta_path.insert(0, Trap())\n",
     )
     report = modern.check(modern.start())

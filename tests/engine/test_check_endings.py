@@ -10,10 +10,11 @@ import time
 
 import pytest
 
+from gpuconsole.probes import catalog, conversation
 from gpuconsole.probes.records import RunEnd
 from gpuconsole.services.cancelling import Cancelled
 from tests.engine.checking import FAIL, OK, SKIP, SLEEP, Background, Checked, result
-from tests.rig.kinds import RUNTIMES
+from tests.rig.kinds import NEWEST, RUNTIMES
 from tests.rig.owner import wait_until
 
 pytestmark = [pytest.mark.engine(*RUNTIMES), pytest.mark.usefixtures("few_checks")]
@@ -34,8 +35,11 @@ def test_cancelling_ends_the_payload_inside(checked: Checked, moment: str) -> No
 
 
 @pytest.mark.parametrize("missing", ["", "kill", "kill sh bash"])
-def test_a_payload_that_does_not_listen_is_killed_by_a_second_process(checked: Checked, missing: str) -> None:
+def test_a_payload_that_does_not_listen_is_killed_by_a_second_process(
+    checked: Checked, missing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The supervisor is stopped, so that only a signal from outside can end it; with kill, the shell or Python."""
+    monkeypatch.setattr(conversation, "_PARTING_S", 0.5)
     checked.trap("workspace", SLEEP)
     name = checked.start()
     run = Background(checked, name)
@@ -94,7 +98,8 @@ def test_a_container_that_goes_away_in_the_middle(
     assert report.verdict.check == "check.workspace"
 
 
-def test_a_container_that_is_paused_in_the_middle(modern: Checked) -> None:
+def test_a_container_that_is_paused_in_the_middle(modern: Checked, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conversation, "_GRACE_S", 2.0)
     modern.trap("workspace", SLEEP)
     name = modern.start()
     run = Background(modern, name, deadline_s=1.0)
@@ -108,7 +113,10 @@ def test_a_container_that_is_paused_in_the_middle(modern: Checked) -> None:
     assert modern.is_clean(name)
 
 
-def test_the_deadline_of_the_whole(checked: Checked) -> None:
+@pytest.mark.engine(*NEWEST)  # the payload itself holds it
+def test_the_deadline_of_the_whole(checked: Checked, monkeypatch: pytest.MonkeyPatch) -> None:
+    quick = [check for check in catalog.CHECKS if check.id in ("check.workspace", "check.environment")]
+    monkeypatch.setattr(catalog, "CHECKS", tuple(quick))  # to import torch can take a busy machine longer than that
     checked.trap("workspace", SLEEP)
     name = checked.start()
     report = checked.check(name, deadline_s=8.0)

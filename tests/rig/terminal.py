@@ -23,6 +23,10 @@ def _take_terminal() -> None:
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
+_READING = {(number, "0x0") for number in ("0", "63")} | {(number, "0x1") for number in ("23", "270", "72")}
+"""read(0, …) and select or pselect6 over it, as x86-64 and aarch64 number them."""
+
+
 class Terminal:
     """A pseudo-terminal with one program in it."""
 
@@ -88,6 +92,21 @@ class Terminal:
             if self.process.poll() is not None and not self._reader.is_alive() and text not in self.text:
                 raise RigError(f"ended with {self.process.returncode} before {text!r}:\n{self.text[-2000:]}")
             time.sleep(0.03)
+
+    def wait_until_it_reads(self, *, patience_s: float = 30) -> None:
+        """Wait until the program stands in a call that takes what is typed."""
+        deadline = time.monotonic() + patience_s
+        while (standing := self._call()) not in _READING:
+            if time.monotonic() > deadline:
+                raise RigError(f"it does not read but stands in {standing}; written so far:\n{self.text[-2000:]}")
+            time.sleep(0.03)
+
+    def _call(self) -> tuple[str, ...]:
+        """Give the system call that its first thread is in and that call's first argument."""
+        try:
+            return tuple(Path(f"/proc/{self.process.pid}/syscall").read_text().split()[:2])
+        except OSError as error:
+            return (str(error),)
 
     def wait(self, *, patience_s: float = 30) -> int:
         """Wait for the program's end and give its exit code."""
