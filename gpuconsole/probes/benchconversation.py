@@ -34,6 +34,11 @@ class BenchConversation(Conversation):
         """The benchmarks that have told all they had to tell."""
         self._handlers.update({"bench": self._hear_bench, "measured": self._hear_measured})
 
+    @property
+    def started(self) -> bool:
+        """The payload runs, or ran."""
+        return bool(self._plan)
+
     def _hear_bench(self, record: parsing.RawRecord) -> None:
         result = parsing.bench_of(record)
         if result is not None and result.id in self._plan and len(self.results) < _MOST_RESULTS:

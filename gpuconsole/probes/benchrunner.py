@@ -151,9 +151,14 @@ def _report(heard: Heard, talk: BenchConversation, request: BenchRequest, *, sec
     if obstacle is not None and request.local:
         obstacle = on_this_machine(obstacle, environment.python_path or sys.executable)
     results = list(talk.results)
-    for info in request.plan:
-        if info.id not in talk.measured and (heard.end is not RunEnd.CANCELLED or not _told(results, info)):
-            results.append(_not_run(info, heard.end, headline=not _told(results, info)))
+    left = [info for info in request.plan if info.id not in talk.measured]
+    for info in left:
+        if heard.end is RunEnd.CANCELLED and _told(results, info):
+            continue  # what it told until then stands for it
+        result = _not_run(info, heard.end, headline=not _told(results, info))
+        if heard.end is RunEnd.CANCELLED and info is left[0] and talk.started:
+            result = replace(result, why="cancelled while it ran")
+        results.append(result)
     order = {info.id: info.code for info in request.plan}
     results.sort(key=lambda result: order.get(result.id, ""))
     return BenchReport(
