@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from gpuconsole.cli.glyphs import glyphs_of_stdout
-from gpuconsole.cli.output import data, paint, paragraph, talk
+from gpuconsole.cli.output import data, paint, paragraph, talk, terminal_width
 from gpuconsole.cli.tables import Column, table
 from gpuconsole.core.document import text_of
+from gpuconsole.gpu.names import short_name
 from gpuconsole.probes.benchcompare import Change, Comparison, Row
 from gpuconsole.probes.benchkeys import Likeness
 from gpuconsole.probes.benchrecords import BenchLevel, BenchRun, Origin
@@ -19,6 +20,8 @@ from gpuconsole.services.benchhistory import Past
 _CHANGES = {Change.SAME: "=", Change.FASTER: "▴", Change.SLOWER: "▾", Change.UNKNOWN: " "}
 _PLAIN_CHANGES = {Change.SAME: "=", Change.FASTER: "^", Change.SLOWER: "v", Change.UNKNOWN: " "}
 _BAR = 8
+_ROOMY = 100
+"""Columns from which there is room for bars and years."""
 
 
 def when(seconds: float) -> str:
@@ -29,32 +32,50 @@ def when(seconds: float) -> str:
 def print_history(found: Sequence[Past]) -> None:
     """A row for each result; bars compare those of the same benchmark, parameters and GPUs."""
     glyphs = glyphs_of_stdout()
-    best: dict[tuple[object, ...], float] = {}
-    for past in found:
-        if past.score is not None:
-            best[_kind(past)] = max(best.get(_kind(past), 0.0), past.score)
+    best = _best(found)
+    roomy = terminal_width(_ROOMY) >= _ROOMY
     columns = (
         Column("WHEN"),
         Column("RUN"),
         Column("BENCHMARK", flexible=True),
         Column("ON", flexible=True),
         Column("SCORE", align="right"),
-        Column(""),
+        *((Column(""),) if roomy else ()),
         Column("CHANGE", align="right"),
         Column("NOTE", flexible=True),
     )
     rows = []
     for past in found:
-        most = best.get(_kind(past), 0.0)
-        share = past.score / most if past.score is not None and most > 0 else None
+        share = _speed(past) / best[_kind(past)] if best[_kind(past)] else None
+        moment = when(past.taken_at)
         cells = (
-            when(past.taken_at), past.run, f"{past.code} {past.id.removeprefix('bench.')} {past.what}".rstrip(),
-            _names(past.gpus), f"{figure(past.score)} {unit_of(past.unit)}".rstrip(), glyphs.bar(share, _BAR),
-            "" if past.change is None else f"{past.change * 100:+.1f} %", ", ".join(_notes(past)),
-        )  # fmt: skip
+            moment if roomy else moment.partition("-")[2],
+            past.run,
+            f"{past.code} {past.id.removeprefix('bench.')} {past.what}".rstrip(),
+            _names(past.gpus),
+            f"{figure(past.score)} {unit_of(past.unit)}".rstrip(),
+            *((glyphs.bar(share, _BAR),) if roomy else ()),
+            "" if past.change is None else f"{past.change * 100:+.1f} %",
+            ", ".join(_notes(past)),
+        )
         rows.append(cells)
     for line in glyphs.text(table(columns, rows)).splitlines():
         data(line)
+
+
+def _best(found: Sequence[Past]) -> dict[tuple[object, ...], float]:
+    """The most of each kind of result, by which the others' bars are drawn."""
+    best: dict[tuple[object, ...], float] = {}
+    for past in found:
+        best[_kind(past)] = max(best.get(_kind(past), 0.0), _speed(past))
+    return best
+
+
+def _speed(past: Past) -> float:
+    """The score, or what is the more the shorter a time was."""
+    if not past.score:
+        return 0.0
+    return past.score if past.better == "higher" else 1 / past.score
 
 
 def _kind(past: Past) -> tuple[object, ...]:
@@ -62,8 +83,10 @@ def _kind(past: Past) -> tuple[object, ...]:
 
 
 def _names(names: Sequence[str]) -> str:
-    unique = dict.fromkeys(names)
-    return ", ".join(f"{names.count(name)} × {name}" if names.count(name) > 1 else name for name in unique)
+    short = [short_name(name) for name in names]
+    return ", ".join(
+        f"{short.count(name)} × {name}" if short.count(name) > 1 else name for name in dict.fromkeys(short)
+    )
 
 
 def _notes(past: Past) -> Iterator[str]:

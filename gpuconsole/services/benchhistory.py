@@ -32,6 +32,8 @@ class Past:
     torch: str | None
     score: float | None
     unit: str
+    better: str
+    """Which scores are better: ``higher`` or ``lower``."""
     level: BenchLevel
     change: float | None
     """Better (above 0) or worse than the result before it that is comparable, as a share; None without one."""
@@ -67,7 +69,7 @@ def history(
             if gpu is not None and not any(_is(each, gpu) for each in run.gpus_of(record)):
                 continue
             found.append(_past(record, run, last))
-    return tuple(reversed(found))
+    return tuple(sorted(found, key=lambda past: -past.taken_at))  # of one run in its own order
 
 
 def _past(record: BenchRecord, run: BenchRun, last: dict[tuple[str, str], float]) -> Past:
@@ -95,6 +97,7 @@ def _past(record: BenchRecord, run: BenchRun, last: dict[tuple[str, str], float]
         torch=run.environment.torch,
         score=record.score,
         unit=record.unit,
+        better=record.better,
         level=record.verdict.level,
         change=change,
         contended=record.contended,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ CREATE INDEX IF NOT EXISTS bench_results_by_key ON bench_results (result_key, ta
 """
 LAST = "last"
 """The name of the newest run made here."""
+_ID = re.compile(r"[0-9a-f]{1,64}")
 _SHORTEST = 4
 """Characters of an id that are enough to name a run."""
 
@@ -168,10 +170,11 @@ class BenchStore:
                 f"There is no run {name!r}: {count} remembered." if here else "No benchmark run is remembered yet.",
                 hint="'gpuconsole bench --local' or 'gpuconsole bench NAME' makes one.",
             )
-        rows = self._store.rows(
-            "SELECT id FROM bench_runs WHERE id = ? OR substr(id, 1, ?) = ?", (name, max(len(name), _SHORTEST), name)
-        )
-        ids = [str(row["id"]) for row in rows]
+        ids: list[str] = []
+        if _ID.fullmatch(name):
+            begins = (name, max(len(name), _SHORTEST), name)
+            rows = self._store.rows("SELECT id FROM bench_runs WHERE id = ? OR substr(id, 1, ?) = ?", begins)
+            ids = [str(row["id"]) for row in rows]
         if name in ids or len(ids) == 1:
             return name if name in ids else ids[0]
         if ids:

@@ -60,7 +60,7 @@ def test_runs_are_found_by_the_beginning_of_their_id_and_by_how_long_ago(store: 
     ]  # fmt: skip
     with pytest.raises(UsageError, match="2 runs begin with 'aaaa'"):
         store.find("aaaa")
-    for name in ("aaa", "cccc", "", "last~3", "last~x", "%", "_______"):
+    for name in ("aaa", "cccc", "", "last~3", "last~x", "%", "_______", "\udcff", "a\0"):
         with pytest.raises(NotFound):
             store.find(name)
 
