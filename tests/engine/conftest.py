@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from tests.engine.checking import Checked
 
 pytest.register_assert_rewrite(
-    "tests.engine.checking", *(f"tests.engine.contract{part}" for part in ("", "_descriptions", "_life", "_streams"))
+    "tests.engine.checking",
+    *(f"tests.engine.contract{part}" for part in ("", "_builds", "_descriptions", "_life", "_streams")),
 )
 
 

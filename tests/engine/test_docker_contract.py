@@ -10,7 +10,7 @@ import pytest
 
 from gpuconsole.engine.docker.engine import DockerEngine
 from gpuconsole.engine.endpoint import Endpoint
-from tests.engine import contract_descriptions, contract_life, contract_streams
+from tests.engine import contract_builds, contract_descriptions, contract_life, contract_streams
 from tests.engine.contract import Ground, clauses_of
 from tests.rig.client import EngineClient
 
@@ -31,7 +31,7 @@ def ground(engine: EngineClient, small_image: str, tmp_path: Path) -> Iterator[G
     cleaner.engine.close()
 
 
-CONTRACT = clauses_of(contract_descriptions, contract_life, contract_streams)
+CONTRACT = clauses_of(contract_descriptions, contract_life, contract_streams, contract_builds)
 
 
 @pytest.mark.parametrize("clause", CONTRACT, ids=lambda clause: clause.__name__)

@@ -10,7 +10,7 @@ import pytest
 
 from gpuconsole.engine.docker.engine import DockerEngine
 from gpuconsole.engine.endpoint import Endpoint
-from tests.engine import contract_descriptions, contract_life, contract_streams
+from tests.engine import contract_builds, contract_descriptions, contract_life, contract_streams
 from tests.engine.contract import Clause, Ground, clauses_of
 from tests.rig.podman import Podman
 
@@ -45,7 +45,7 @@ def ground(podman: Podman, tmp_path: Path) -> Iterator[Ground]:
     "clause",
     [
         clause
-        for clause in clauses_of(contract_descriptions, contract_life, contract_streams)
+        for clause in clauses_of(contract_descriptions, contract_life, contract_streams, contract_builds)
         if clause.__name__ not in DIFFERENT
     ],
     ids=lambda clause: clause.__name__,
