@@ -20,7 +20,7 @@ TORCH = """
 def set_num_threads(count): pass
 """
 TRIAL = """
-import os, signal, sys, time, types
+import atexit, os, signal, sys, time, types
 trial = types.ModuleType("gpuconsole.probes.payload.bench.trial")
 def talk(world, told):
     world.emit("at", text="talking")
@@ -42,7 +42,9 @@ def die(world, told):
 def hang(world, told):
     world.emit("at", text="waiting")
     time.sleep(600)
-trial.talk, trial.fail, trial.effect, trial.die, trial.hang = talk, fail, effect, die, hang
+def linger(world, told):
+    atexit.register(time.sleep, 600)
+trial.talk, trial.fail, trial.effect, trial.die, trial.hang, trial.linger = talk, fail, effect, die, hang, linger
 sys.modules[trial.__name__] = trial
 """
 
@@ -118,6 +120,12 @@ def test_those_that_hang_are_ended_at_their_deadline(place: Path) -> None:
     assert next(records)["text"] == "waiting"
     with pytest.raises(ranks.RanksLate, match="rank 0, 1 of 2 did not end within 3 s, at waiting"):
         list(records)
+    assert leaves_nothing(place)
+
+
+def test_those_that_are_done_and_do_not_end_hold_nobody_up(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ranks, "_PARTING_S", 0.5)
+    assert list(started(place, "linger", timeout_s=600.0)) == []
     assert leaves_nothing(place)
 
 

@@ -118,10 +118,10 @@ class _Rank:
                 records.append(record)
         return records, not data
 
-    def end(self) -> None:
-        """End it, at once unless it is done."""
+    def end(self, until: float) -> None:
+        """End it by force, unless it ends by itself until this moment of the monotonic clock."""
         try:
-            self.process.wait(_PARTING_S if self.done else 0)
+            self.process.wait(max(0.0, until - time.monotonic()))
         except subprocess.TimeoutExpired:
             self.process.kill()
             try:
@@ -156,7 +156,8 @@ class _Crew:
             for rank in self._ranks:
                 selector.register(rank.fd, selectors.EVENT_READ, rank)
             give_up_at = 0.0
-            while selector.get_map():
+            # One that is done may hang in taking its leave: its end is not waited for here.
+            while not all(rank.done for rank in self._ranks) and selector.get_map():
                 limit = (give_up_at or self._ends_at) - time.monotonic()
                 if limit <= 0:
                     break
@@ -192,12 +193,13 @@ class _Crew:
             raise RanksLate(text.format(", ".join(waiting), len(self._ranks), self._timeout_s, self._at))
 
     def end(self) -> None:
-        """End those that are left, all at once."""
+        """End those that are left; those that are done may take their leave of each other."""
         for rank in self._ranks:
             if not rank.done:
                 rank.process.kill()
+        until = time.monotonic() + _PARTING_S
         for rank in self._ranks:
-            rank.end()
+            rank.end(until)
 
 
 def root_of(errors: dict[int, str], count: int) -> str:
