@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
+import tarfile
 from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import parse_qs
 
 import pytest
 
@@ -12,12 +16,15 @@ from gpuconsole.cli.glyphs import Glyphs
 from gpuconsole.core.errors import Conflict, ConsoleError, EngineRefused, ExitCode, NotFound, Refused
 from gpuconsole.engine.buildfailures import StepFailed
 from gpuconsole.engine.docker.build import decode
+from gpuconsole.engine.docker.engine import DockerEngine
+from gpuconsole.engine.endpoint import Endpoint
 from gpuconsole.engine.model import BuildProgress, PullProgress
 from gpuconsole.engine.pullfailures import ImageUnknown
 from gpuconsole.images.dockerfile import Recipe
 from gpuconsole.images.torchbuilds import shipped_builds
 from gpuconsole.services.buildfailures import PackagesUnreached, explained
 from gpuconsole.services.buildmeter import BuildMeter
+from tests.unit.canned import CannedEngine, answer
 
 RECIPE = Recipe(
     base="nvidia/cuda:12.8.1-base-ubuntu24.04",
@@ -104,6 +111,29 @@ def test_output_is_made_harmless_and_odd_answers_are_no_trouble() -> None:
     assert told(*odd) == []
     (last,) = told({"stream": "no line end"})
     assert last.text == "no line end"
+
+
+def test_what_an_engine_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "config.json").write_text('{"proxies": {"default": {"httpsProxy": "http://proxy.example:3128"}}}')
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    server = CannedEngine(tmp_path, {"/build": answer({"stream": "Step 1/1 : FROM x\n"})})
+    engine = DockerEngine.connect(Endpoint(server.url, "--host"))
+    assert [each.step for each in engine.build("FROM x\n", tag="a/b:1", network="host", fresh=True)] == [1]
+    engine.close()
+    server.close()
+    head, _, body = server.requests[-1].partition(b"\r\n\r\n")
+    query = parse_qs(head.split(b" ")[1].decode().partition("?")[2])
+    proxies = json.loads(query.pop("buildargs")[0])
+    assert (
+        proxies["HTTPS_PROXY"] == "http://proxy.example:3128"
+    )  # the only thing a build is given, and what docker gives
+    assert {name.upper() for name in proxies} == {"HTTPS_PROXY"}
+    assert {name: values[0] for name, values in query.items()} == {
+        "t": "a/b:1", "rm": "1", "forcerm": "1", "version": "1", "networkmode": "host", "nocache": "1",
+    }  # fmt: skip
+    assert b"application/x-tar" in head
+    with tarfile.open(fileobj=io.BytesIO(body)) as archive:
+        assert archive.getnames() == ["Dockerfile"]
 
 
 def meter_after(*parts: BuildProgress) -> BuildMeter:
