@@ -102,7 +102,7 @@ def bench_container(
     found = find(session.engine, container) if isinstance(container, str) else container
     need_running(found, "a benchmark")
     run = _in_container(session, found, wish, on_record, cancel=cancel)
-    return _judged(replace(run, subject=found.name, subject_id=found.id), store)
+    return judged(replace(run, subject=found.name, subject_id=found.id), store)
 
 
 def bench_image(
@@ -140,7 +140,7 @@ def bench_image(
         run = _in_container(session, container, wish, on_record, cancel=cancel)
     environment = replace(run.environment, where=f"image {name}")
     image_id = container.image_id or ""
-    return _judged(replace(run, environment=environment, subject=name, subject_id=image_id), store)
+    return judged(replace(run, environment=environment, subject=name, subject_id=image_id), store)
 
 
 def bench_local(
@@ -162,7 +162,7 @@ def bench_local(
         )  # fmt: skip
 
     run = _sampled(session, measure, asked, wish, ours=below_us(os.getpid()))
-    return _judged(replace(run, subject=THIS_MACHINE), store)
+    return judged(replace(run, subject=THIS_MACHINE), store)
 
 
 def _in_container(
@@ -199,8 +199,13 @@ def _sampled(
     )  # fmt: skip
 
 
-def _judged(run: BenchRun, store: BenchStore | None) -> Benched:
-    """Grade the run by what is remembered, and remember it."""
+def judged(run: BenchRun, store: BenchStore | None) -> Benched:
+    """The run graded by what is remembered, and remembered itself if anything was measured.
+
+    Args:
+        run: As it was measured.
+        store: The records; None opens the usual ones, and a run is judged without when they cannot be used.
+    """
     opened: BenchStore | None = None
     problem: BadFile | None = None
     if store is None:
