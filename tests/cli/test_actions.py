@@ -209,12 +209,12 @@ def test_behind_sudo_the_caller_is_who_called_it(engine_modern: Engine) -> None:
     assert gpuconsole(engine_modern, "stop", "-t", "0", "box", SUDO_USER="mei").code == 0
 
 
-@pytest.mark.parametrize("verb", ["start", "stop", "restart", "pause", "rm", "shell", "attach", "check"])
-def test_readonly_refuses_what_changes_something(verb: str, engine_modern: Engine) -> None:
+def test_readonly_refuses_what_changes_something(engine_modern: Engine) -> None:
     start(engine_modern, "box")
-    done = gpuconsole(engine_modern, "--readonly", verb, "box")
-    assert (done.code, done.out) == (7, b"")
-    assert "--readonly" in done.talk
-    assert state(engine_modern, "box") == "running"
+    for verb in ("start", "stop", "restart", "pause", "rm", "shell", "attach", "check"):
+        done = gpuconsole(engine_modern, "--readonly", verb, "box")
+        assert (done.code, done.out) == (7, b""), verb
+        assert "--readonly" in done.talk
+        assert state(engine_modern, "box") == "running"
     for allowed in (["ps"], ["inspect", "box"], ["logs", "box"]):
         assert gpuconsole(engine_modern, "--readonly", *allowed).code == 0

@@ -13,6 +13,7 @@ import pytest
 
 import gpuconsole
 from gpuconsole.cli.commands import COMMANDS
+from tests.rig import prepared
 
 PACKAGE = Path(gpuconsole.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
@@ -36,9 +37,7 @@ def test_a_module_is_short_and_says_what_it_holds(module: Path) -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_help_with_examples(name: str) -> None:
-    answer = subprocess.run(
-        [sys.executable, "-m", "gpuconsole", name, "--help"], capture_output=True, text=True, check=False
-    )
+    answer = prepared.in_words(prepared.gpuconsole(name, "--help"))
     assert answer.returncode == 0, answer.stderr
     assert "Usage: gpuconsole" in answer.stdout
     assert "Examples:" in answer.stdout
