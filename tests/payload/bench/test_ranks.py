@@ -15,6 +15,9 @@ import pytest
 
 from gpuconsole.probes import archive
 from gpuconsole.probes.payload.bench import ranks, world
+from tests.payload.bench.planned import TORCH as PLANNED_TORCH
+from tests.payload.bench.planned import config, plan
+from tests.payload.driving import Listener, Payload
 
 TORCH = """
 def set_num_threads(count): pass
@@ -158,6 +161,38 @@ def test_when_the_worker_is_killed_they_end(place: Path) -> None:
     worker.wait()
     worker.stdout.close()
     assert not psutil.wait_procs(running, timeout=20)[1]
+
+
+RANKED = """yield from go(context)
+
+def go(context):
+    from gpuconsole.probes.payload.bench.ranks import run_ranks
+    for record in run_ranks("mm:rank", {}, archive=context.archive, folder=context.folder, count=2, device="cpu",
+                            timeout_s=600, group=False):
+        context.report("rank {} is there".format(record["rank"]))
+
+def rank(world, told):
+    world.emit("here")
+    time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize(("late", "status"), [(True, "ok"), (False, "cancelled")])
+def test_a_benchmark_that_is_ended_takes_them_along(payload: Payload, late: bool, status: str) -> None:
+    plan(payload, mm=RANKED)
+    payload.module("torch", PLANNED_TORCH + TORCH)
+    process = payload.start("bench.mm", **config(options={"deadline_s": 4.0 if late else 600.0}))
+    listener = Listener(process)
+    for rank in (0, 1):
+        listener.wait_for("progress", text=f"rank {rank} is there")
+    assert process.stdin is not None
+    if not late:
+        process.stdin.close()
+    told = listener.wait_for("bye")
+    assert (told["status"], told["ran"]) == (status, int(late))
+    assert listener.end() == (0 if late else 3)
+    assert not processes_of(payload.folder)
+    assert not payload.folder.exists()
 
 
 def test_a_process_that_cannot_be_started_is_told(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
