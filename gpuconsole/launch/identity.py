@@ -84,7 +84,8 @@ def identity_of(spec: LaunchSpec, info: EngineInfo, *, image_environment: Mappin
 
 
 def _environment(caller: Caller, home: str, of_image: Mapping[str, str | None]) -> tuple[tuple[str, str], ...]:
-    found = {"HOME": home, "USER": caller.name, "LOGNAME": caller.name}
+    name = _entry_name(caller)
+    found = {"HOME": home, "USER": name, "LOGNAME": name}
     for name, folder in _CACHES.items():
         # An image that has its models in a place of its own keeps it, unless that place is closed to all but root.
         if not (set_by_image := of_image.get(name)) or set_by_image.startswith("/root"):
@@ -115,7 +116,7 @@ def passwd_for(caller: Caller, home: str, own: str | None) -> str:
     """
     lines = _lines(own if own is not None else _ORDINARY_USERS)
     shell = next((line.split(":")[6] for line in lines if re.match(r"root:.*:0:", line) and line.count(":") == 6), "")
-    name = _entry_name(caller.name)
+    name = _entry_name(caller)
     kept = [line for line in lines if not _is_entry(line, name, caller.uid)]
     return "\n".join([*kept, f"{name}:x:{caller.uid}:{caller.gid}:{name}:{home}:{shell or '/bin/sh'}", ""])
 
@@ -127,7 +128,7 @@ def group_for(caller: Caller, own: str | None) -> str:
     names = {line.split(":")[0] for line in lines}
     for number in (caller.gid, *caller.groups):
         if str(number) not in known:
-            name = _entry_name(caller.name) if number == caller.gid else f"group{number}"
+            name = _entry_name(caller) if number == caller.gid else f"group{number}"
             name = name if name not in names else f"group{number}"
             lines.append(f"{name}:x:{number}:")
     return "\n".join([*lines, ""])
@@ -142,9 +143,10 @@ def _is_entry(line: str, name: str, uid: int) -> bool:
     return len(parts) >= 3 and (parts[0] == name or parts[2] == str(uid))
 
 
-def _entry_name(name: str) -> str:
+def _entry_name(caller: Caller) -> str:
     """A login name that fits into a line: a directory service may allow what a file cannot hold."""
-    return re.sub(r"[^A-Za-z0-9_.@-]", "_", name)[:32].lstrip("-") or "me"
+    name = re.sub(r"[^A-Za-z0-9_.@-]", "_", caller.name)[:32].lstrip("-")
+    return name if name and name != "root" else f"user{caller.uid}"
 
 
 def free_of(names: Iterable[str], wanted: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:

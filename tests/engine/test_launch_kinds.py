@@ -54,7 +54,9 @@ secrets = {{ netrc = "netrc" }}
 """
 JUPYTER = """#!/bin/sh
 # Stands in for Jupyter: serves the token it was given to who knows where to ask.
-echo "args: $*"; mkdir -p /tmp/www; id -u > /tmp/www/id; cp "$JUPYTER_TOKEN_FILE" /tmp/www/token
+echo "args: $*"
+case "$*" in *--once*) exit 0 ;; esac
+mkdir -p /tmp/www; id -u > /tmp/www/id; cp "$JUPYTER_TOKEN_FILE" /tmp/www/token
 exec httpd -f -p 8888 -h /tmp/www
 """
 
@@ -162,11 +164,17 @@ def test_jupyters_token_is_shown_once_and_stands_nowhere_else(
     assert f":{port}/" not in url, "the next free port is taken"
     assert url.partition("token=")[2] not in second.stderr
 
+    followed = run(engine_modern, "launch", image, *stand_in, "--rm", "--wait", "--", "--once")
+    assert followed.returncode == 0, followed.stderr
+    assert len(re.findall(r"JupyterLab: http://127\.0\.0\.1:\d+/lab\?token=\S{20,}\n", followed.stderr)) == 1
+    assert "--once" in followed.stdout
+    assert "token=" not in followed.stdout
+
     failed = run(engine_modern, "launch", image, "--gpus", "none", "--kind", "jupyter", "--name", "none")
     assert failed.returncode == 5
     assert "no program jupyter" in failed.stderr
     assert names(engine_modern) == ["more", "notes"]
-    assert len(list(state_dir().glob("jupyter/*"))) == 2, "the token of what failed is gone"
+    assert len(list(state_dir().glob("jupyter/*"))) == 3, "the token of what failed is gone"
     engine_modern.docker("rm", "--force", "notes")
     for folder in state_dir().glob("jupyter/*"):
         os.utime(folder, (0, 0))

@@ -121,6 +121,9 @@ def test_the_images_own_names_stay_and_the_callers_is_added() -> None:
     assert group_for(replace(ANNA, gid=55), GROUP) == f"{GROUP}anna:x:55:\ngroup44:x:44:\n"
     assert "anna:x:1234:100:anna:/tmp:/bin/sh" in passwd_for(ANNA, "/tmp", None)
     assert "root:x:0:" in group_for(ANNA, None)
+    not_root = passwd_for(replace(ANNA, name="root"), "/tmp", PASSWD)
+    assert not_root.startswith("root:x:0:0:")
+    assert "user1234:x:1234:" in not_root
 
 
 @given(st.text(max_size=40), st.text(max_size=200))
