@@ -149,6 +149,8 @@ def run(
     finally:
         told.finish()
     told.result(benched, as_json=as_json)
+    if image is not None and gpus is None:
+        told.no_gpu_given(benched.run)
     return exit_code(benched.run)
 
 

@@ -12,6 +12,7 @@ from gpuconsole.cli.glyphs import glyphs_of_stdout, writes_utf8
 from gpuconsole.cli.launch_talk import LaunchTalk
 from gpuconsole.cli.output import data, failure, json_data, paragraph, talk, terminal_width
 from gpuconsole.core.text import duration, shorten
+from gpuconsole.probes.benchrecords import BenchRun
 from gpuconsole.probes.benchresults import Measured
 from gpuconsole.probes.records import Progress, Record, Started
 from gpuconsole.services.benching import Benched
@@ -88,3 +89,8 @@ class BenchTalk:
                 paragraph(glyphs.text(f"→ {run.obstacle.fix}"))
         if benched.not_kept is not None:
             failure(benched.not_kept)
+
+    def no_gpu_given(self, run: BenchRun) -> None:
+        """Say how the image is measured on a GPU, if its torch could use one."""
+        if run.environment.torch_cuda is not None and not run.environment.gpus:
+            talk("The image was given no GPU: --gpus 1 measures it on one.")

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from gpuconsole.cli.bench_table import report_lines
+from gpuconsole.cli.bench_talk import BenchTalk
 from gpuconsole.cli.glyphs import Glyphs
 from gpuconsole.cli.main import main
 from gpuconsole.cli.tables import width_of
@@ -25,6 +26,7 @@ from gpuconsole.probes.benchlimits import limit_of
 from gpuconsole.probes.benchrecords import BenchRun
 from gpuconsole.probes.benchresults import BenchStatus
 from gpuconsole.probes.records import CheckResult, CheckStatus, RunEnd
+from gpuconsole.services.benching import Benched
 from gpuconsole.services.benchstore import BenchStore, document_of
 from gpuconsole.services.runs import RunKind, Runs, RunState
 from tests.rig.engines import Engine
@@ -279,10 +281,14 @@ def test_the_rule_and_the_reason_stand_below_the_table() -> None:
     assert "mixed precision, training a decoder 1.5–2× 1.96× bf16 beside fp32" in text
 
 
-def test_what_kept_all_from_starting_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    from gpuconsole.cli.bench_talk import BenchTalk
-    from gpuconsole.services.benching import Benched
+def test_an_image_without_a_gpu_is_told_how_to_get_one(capsys: pytest.CaptureFixture[str]) -> None:
+    BenchTalk(longest_s=60).no_gpu_given(run(gpus=()))
+    assert "--gpus 1" in capsys.readouterr().err
+    BenchTalk(longest_s=60).no_gpu_given(run())
+    assert capsys.readouterr().err == ""
 
+
+def test_what_kept_all_from_starting_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     obstacle = CheckResult("check.python", "", CheckStatus.FAIL, "there is no Python in the container", "Take another.")
     BenchTalk(longest_s=60).result(Benched(run(obstacle=obstacle)), as_json=False)
     assert capsys.readouterr().out.endswith(
