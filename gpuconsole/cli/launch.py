@@ -71,6 +71,7 @@ class _LaunchCommand(click.Command):
 @launch_options
 @click.option("-d", "--detach", is_flag=True, help="In the background, as it always is without --wait.")
 @click.option("--wait", is_flag=True, help="Follow its output and return its exit code.")
+@click.option("--when-free", is_flag=True, help="Wait until nobody is on the GPUs it is to get.")
 @click.option("--dry-run", is_flag=True, help="Print the docker run line and launch nothing.")
 @click.option(
     "--format",
@@ -90,6 +91,7 @@ def launch(
     image: str | None,
     detach: bool,
     wait: bool,
+    when_free: bool,
     dry_run: bool,
     form: str | None,
     as_json: bool,
@@ -126,10 +128,10 @@ def launch(
             readonly=settings.readonly,
             as_json=as_json,
         )
-    return bring_up(session, asked.spec, wait=wait, as_json=as_json)
+    return bring_up(session, asked.spec, wait=wait, as_json=as_json, when_free=when_free)
 
 
-def bring_up(session: Session, spec: LaunchSpec, *, wait: bool, as_json: bool) -> int:
+def bring_up(session: Session, spec: LaunchSpec, *, wait: bool, as_json: bool, when_free: bool = False) -> int:
     """Launch ``spec``, tell how it goes, and give the exit code."""
     from gpuconsole.cli.interrupts import left_at_once, run_interruptible
     from gpuconsole.cli.launch_talk import LaunchTalk, Passing
@@ -139,7 +141,7 @@ def bring_up(session: Session, spec: LaunchSpec, *, wait: bool, as_json: bool) -
     passing = Passing(to_stderr=as_json) if wait else None
 
     def work(cancel: Cancellation) -> Launched:
-        return launching.launch(session, spec, told.step, cancel=cancel, on_output=passing)
+        return launching.launch(session, spec, told.step, cancel=cancel, on_output=passing, when_free=when_free)
 
     try:
         launched = run_interruptible(

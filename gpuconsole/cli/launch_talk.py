@@ -39,10 +39,13 @@ class LaunchTalk:
         self._phase = Phase.PLAN
         self._plan: LaunchPlan | None = None
         self._pull_told_at: float | None = None
+        self._waits_for = ""
 
     def step(self, step: LaunchStep) -> None:
         """Tell of a step."""
-        if step.plan is not None:
+        if step.phase is Phase.WAIT and step.plan is not None:
+            self._tell_waiting(step.plan)
+        elif step.plan is not None:
             self._tell_plan(step.plan)
         if step.pull is not None:
             self._tell_pull(step.pull)
@@ -57,9 +60,16 @@ class LaunchTalk:
         if self._plan is None:
             tell_plan(plan)
         elif plan.choice.uuids != self._plan.choice.uuids:
-            talk("While the image was pulled the GPUs changed:")
+            talk("Meanwhile the GPUs changed:")
             tell_plan(plan)
         self._plan = plan
+
+    def _tell_waiting(self, plan: LaunchPlan) -> None:
+        """Tell for what is waited, once for each state of it."""
+        told = "; ".join(f"{unit.label}: {unit.state}" for unit in plan.choice.units)
+        if told != self._waits_for:
+            talk(f"Waiting for a free GPU ({told}); ctrl+c ends the waiting.")
+            self._waits_for = told
 
     def _tell_pull(self, state: PullState) -> None:
         now = time.monotonic()
@@ -79,7 +89,7 @@ class LaunchTalk:
     @property
     def what_is_left(self) -> str:
         """What may remain when the work is not waited for."""
-        if self._phase in (Phase.PLAN, Phase.IMAGE) or self._plan is None:
+        if self._phase in (Phase.PLAN, Phase.IMAGE, Phase.WAIT) or self._plan is None:
             return "nothing was launched"
         if self._phase is Phase.FOLLOW:
             return f"{self._plan.name} goes on"

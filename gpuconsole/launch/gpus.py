@@ -126,6 +126,11 @@ def _group(unit: GpuUnit) -> int:
     return _UNCLEAR if processes is None or may_be_divided else _FREE
 
 
+def is_free(unit: GpuUnit) -> bool:
+    """Nobody is known to be on it or to have been given it."""
+    return _group(unit) <= _UNCLEAR
+
+
 def _all(machine: _Machine) -> GpuChoice:
     units = machine.units
     reason = f"All {len(units)} GPUs." if len(units) > 1 else f"{units[0].label}."

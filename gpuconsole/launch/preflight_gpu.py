@@ -67,7 +67,7 @@ def busy(facts: Facts) -> Iterator[Finding]:
             Severity.WARN,
             "--gpus",
             f"{unit.label} is busy{_held(facts, unit)}.",
-            f"Take {freer.label} instead." if freer else "Wait until it is free, or take less of it.",
+            f"Take {freer.label} instead, or wait with --when-free." if freer else "Wait for it with --when-free.",
             Change("gpus", f"device={freer.index}") if freer and len(facts.choice.units) == 1 else None,
         )
 

@@ -15,9 +15,10 @@ from gpuconsole.services.access import Access, access_of, write_launch_files
 from gpuconsole.services.bringing import ensure_image
 from gpuconsole.services.cancelling import Cancellation, Cancelled
 from gpuconsole.services.following import Ending, exit_code_from_events, first_second, follow, now
+from gpuconsole.services.gputurn import GpuTurn, take_gpus
 from gpuconsole.services.launchrecorder import LaunchRecorder
 from gpuconsole.services.obstacles import refuse_taken_name, refuse_taken_ports
-from gpuconsole.services.planning import LaunchPlan, chosen_freely, plan_launch, renamed, with_image
+from gpuconsole.services.planning import LaunchPlan, plan_launch, renamed, with_image
 from gpuconsole.services.preflight import refuse
 from gpuconsole.services.pulling import PullState
 from gpuconsole.services.session import Session
@@ -33,6 +34,8 @@ class Phase(StrEnum):
 
     PLAN = "plan"
     IMAGE = "image"
+    WAIT = "wait"
+    """Its GPUs are not free yet; only where that was asked for."""
     CREATE = "create"
     START = "start"
     WATCH = "watch"
@@ -82,6 +85,7 @@ def launch(
     *,
     cancel: Cancellation | None = None,
     on_output: OnOutput | None = None,
+    when_free: bool = False,
 ) -> Launched:
     """Launch what ``spec`` says and tell how it stands after its first second, or after its end.
 
@@ -91,6 +95,7 @@ def launch(
         on_step: Called as it goes on.
         cancel: Stops it between two steps. Up to the first second nothing is left of it; then it goes on.
         on_output: Follow the container to its end, with its output to this function.
+        when_free: Wait until nobody is on the GPUs it is to get.
 
     Raises:
         Conflict: Its name or a port of it is taken.
@@ -116,15 +121,18 @@ def launch(
         cancel=cancel,
         on_pull=lambda state: on_step(LaunchStep(Phase.IMAGE, pull=state)),
     )
-    if pulled and (chosen_freely(spec) or plan.who is not None):
-        # A pull takes minutes, in which the GPUs that were free may have been taken; and now its users are known.
-        plan = plan_launch(session, spec, name=plan.name)
-    plan = with_image(plan, image)
-    _go_on(cancel, "before anything was made")
-    recorder = LaunchRecorder(spec)
+    turn, recorder = GpuTurn(), LaunchRecorder(spec)
     try:
-        return _bring_up(engine, plan, on_step, cancel=cancel, on_output=on_output, recorder=recorder)
+        # A pull takes minutes, in which the GPUs that were free may have been taken; and now its users are known.
+        plan = take_gpus(
+            session, spec, plan, turn, cancel=cancel, when_free=when_free, anew=pulled and plan.who is not None,
+            on_wait=lambda waiting: on_step(LaunchStep(Phase.WAIT, plan=waiting)),
+        )  # fmt: skip
+        plan = with_image(plan, image)
+        _go_on(cancel, "before anything was made")
+        return _bring_up(engine, plan, on_step, cancel=cancel, on_output=on_output, recorder=recorder, turn=turn)
     finally:
+        turn.release()
         recorder.settle(engine)
         recorder.close()
 
@@ -142,6 +150,7 @@ def _bring_up(
     cancel: Cancellation,
     on_output: OnOutput | None,
     recorder: LaunchRecorder,
+    turn: GpuTurn,
 ) -> Launched:
     """Make and start the container, and watch or follow it."""
     made = Made(engine, plan)
@@ -158,6 +167,7 @@ def _bring_up(
         on_step(LaunchStep(Phase.START))
         recorder.begin(plan)
         engine.start(made.container_id)
+        turn.release()
         _go_on(cancel, "just after the start")
         if process is None:
             on_step(LaunchStep(Phase.WATCH))

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _WORDS = {
     Phase.PLAN: "choosing GPUs",
     Phase.IMAGE: "bringing the image",
+    Phase.WAIT: "waiting for a free GPU",
     Phase.CREATE: "making the container",
     Phase.START: "starting it",
     Phase.WATCH: "watching its first second",
