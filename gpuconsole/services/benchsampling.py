@@ -35,10 +35,28 @@ class Sample:
     """One GPU at one moment, and who else was on it."""
 
     taken_at: float
-    gpu: Gpu
+    sm_mhz: float | None = None
+    memory_mhz: float | None = None
+    power_w: float | None = None
+    temperature_c: float | None = None
+    reasons: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
     hidden: bool = False
     """There are processes on it of which nothing can be told."""
+
+    @classmethod
+    def of(cls, gpu: Gpu, taken_at: float, others: tuple[str, ...], *, hidden: bool) -> Sample:
+        """What is kept of a look at ``gpu``: ten minutes on eight GPUs are many."""
+        return cls(
+            taken_at,
+            gpu.sm_clock_mhz,
+            gpu.memory_clock_mhz,
+            gpu.power_w,
+            gpu.temperature_c,
+            gpu.throttle_reasons or (),
+            others,
+            hidden,
+        )
 
 
 class HostSamples:
@@ -79,7 +97,7 @@ class HostSamples:
         self._there = frozenset(holder.pid for each in view.gpus for holder in each.holders)
         for uuid, each in _units(view):
             named, hidden = others_on(each, None)
-            self._before[uuid] = Sample(view.snapshot.taken_at, each.gpu, named, hidden)
+            self._before[uuid] = Sample.of(each.gpu, view.snapshot.taken_at, named, hidden=hidden)
         self._sampler.start()
 
     def stop(self) -> None:
@@ -110,7 +128,8 @@ class HostSamples:
             for gpu in snapshot.gpus:
                 for uuid in _names(gpu):
                     others, hidden = self._others.get(uuid, ((), False))
-                    self._samples.setdefault(uuid, []).append(Sample(snapshot.taken_at, gpu, others, hidden))
+                    sample = Sample.of(gpu, snapshot.taken_at, others, hidden=hidden)
+                    self._samples.setdefault(uuid, []).append(sample)
 
     def _see_link(self, gpu: Gpu) -> None:
         """The best state of the link: a GPU that idles trains it down."""
@@ -152,19 +171,19 @@ class HostSamples:
 
 def use_of(samples: Iterable[Sample], position: int, *, began: float | None, ended: float | None) -> DeviceUse:
     """The readings of one GPU between two moments."""
-    gpus = [sample.gpu for sample in _between(samples, began, ended)]
-    if not gpus:
+    found = _between(samples, began, ended)
+    if not found:
         return DeviceUse(position, unknown="it was over before a sample was taken")
-    reasons = Counter(reason for gpu in gpus for reason in gpu.throttle_reasons or ())
+    reasons = Counter(reason for sample in found for reason in sample.reasons)
     return DeviceUse(
         position,
-        samples=len(gpus),
-        sm_mhz=_spread(gpu.sm_clock_mhz for gpu in gpus),
-        memory_mhz=_spread(gpu.memory_clock_mhz for gpu in gpus),
-        power_w=_spread(gpu.power_w for gpu in gpus),
-        temperature_c=_spread(gpu.temperature_c for gpu in gpus),
+        samples=len(found),
+        sm_mhz=_spread(sample.sm_mhz for sample in found),
+        memory_mhz=_spread(sample.memory_mhz for sample in found),
+        power_w=_spread(sample.power_w for sample in found),
+        temperature_c=_spread(sample.temperature_c for sample in found),
         reasons=tuple(reasons),
-        reasons_share={reason: round(seen / len(gpus), 3) for reason, seen in reasons.items()},
+        reasons_share={reason: round(seen / len(found), 3) for reason, seen in reasons.items()},
     )
 
 
