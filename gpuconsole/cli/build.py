@@ -209,10 +209,10 @@ def _carried_out(session: Session, order: BuildOrder, chosen: Chosen, runs: Runs
         told.close()
 
 
-def _failed(error: ConsoleError) -> None:
+def _failed(error: ConsoleError, *, event: str = "failed") -> None:
     json_data(
         {
-            "event": "failed",
+            "event": event,
             "message": error.message,
             "hint": error.hint,
             "exit_code": int(error.exit_code),
@@ -257,7 +257,7 @@ def _check(session: Session, built: Built, runs: Runs, *, gpus: str | None, as_j
         failure(error)
         talk(f"{built.name} is not checked; do that later: gpuconsole check --image {built.name}")
         if as_json:
-            _failed(error)
+            _failed(error, event="unchecked")
         return int(error.exit_code)
     finally:
         told.finish()

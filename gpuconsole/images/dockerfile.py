@@ -96,7 +96,10 @@ def _system(recipe: Recipe) -> tuple[str, ...]:
         "export DEBIAN_FRONTEND=noninteractive; rm -f /etc/apt/sources.list.d/cuda*; apt-get update; \\\n"
         f"    apt-get install -y --no-install-recommends {packages}; \\\n    rm -rf /var/lib/apt/lists/*"
     )
-    why = "# Python, and the C compiler and headers that torch.compile needs."
+    why = (
+        "# Python, and the C compiler and headers that torch.compile needs. NVIDIA's own package source goes: torch\n"
+        "# brings its CUDA libraries along, and nothing here is to be replaced by newer ones."
+    )
     if recipe.ours:
         return why, f"RUN set -eu; {install}"
     lacks = "gpuconsole: the base has neither python3 nor apt-get to install it"
