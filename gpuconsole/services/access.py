@@ -72,6 +72,10 @@ def _token_file(plan: LaunchPlan) -> str | None:
     return own or token_mount(_word(plan)).source
 
 
+def _selinux(plan: LaunchPlan) -> bool:
+    return any("name=selinux" in option for option in plan.info.security_options)
+
+
 def write_launch_files(engine: Engine, plan: LaunchPlan) -> str | None:
     """Make the small files that the container of ``plan`` is given, and return Jupyter's token if one was made.
 
@@ -79,11 +83,11 @@ def write_launch_files(engine: Engine, plan: LaunchPlan) -> str | None:
         BadFile: The state folder cannot be written.
     """
     if plan.who is not None:
-        write_files(engine, plan.spec, plan.who, plan.image.image)
+        write_files(engine, plan.spec, plan.who, plan.image.image, selinux=_selinux(plan))
     if not needs_token(plan.spec):
         return None
     sweep_tokens(engine, endpoint=plan.info.endpoint)
-    return write_token(_word(plan), endpoint=plan.info.endpoint)
+    return write_token(_word(plan), endpoint=plan.info.endpoint, selinux=_selinux(plan))
 
 
 def write_line_files(engine: Engine, plan: LaunchPlan) -> None:
@@ -93,6 +97,6 @@ def write_line_files(engine: Engine, plan: LaunchPlan) -> None:
         BadFile: The state folder cannot be written.
     """
     if plan.who is not None:
-        write_files(engine, plan.spec, plan.who, plan.image.image)
+        write_files(engine, plan.spec, plan.who, plan.image.image, selinux=_selinux(plan))
     if needs_token(plan.spec):
-        write_token(_word(plan), endpoint=None)
+        write_token(_word(plan), endpoint=None, selinux=_selinux(plan))

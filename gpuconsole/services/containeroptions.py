@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from gpuconsole.core.paths import state_dir
 from gpuconsole.engine.model import Container, Image, Mount
 from gpuconsole.launch import labels
 from gpuconsole.launch.identity import IDENTITY_VARIABLES
@@ -18,6 +17,7 @@ from gpuconsole.launch.together import GPU_VARIABLE
 from gpuconsole.launch.variables import read_env_file
 from gpuconsole.launch.work import Kind, words_of
 from gpuconsole.services.imagenames import written_name
+from gpuconsole.services.launchfiles import is_ours
 from gpuconsole.services.secrets import mask_arguments, mask_text, mask_value
 
 _ENGINES_SHM = 64 * 2**20
@@ -150,11 +150,11 @@ def _gpus(container: Container) -> str:
 def _is_volume(mount: Mount) -> bool:
     if mount.kind not in ("bind", "volume") or _is_secret(mount) or _ANONYMOUS.fullmatch(mount.source):
         return False
-    return not mount.source.startswith(f"{state_dir()}/")
+    return not is_ours(mount.source)
 
 
 def _is_secret(mount: Mount) -> bool:
-    return mount.kind == "bind" and mount.target.startswith(_SECRETS) and not mount.source.startswith(f"{state_dir()}/")
+    return mount.kind == "bind" and mount.target.startswith(_SECRETS) and not is_ours(mount.source)
 
 
 def _secret(mount: Mount) -> str:

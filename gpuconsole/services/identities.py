@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from gpuconsole.core.errors import BadFile, ConsoleError
 from gpuconsole.core.files import write_whole
-from gpuconsole.core.paths import state_dir
 from gpuconsole.core.text import plain_line
 from gpuconsole.engine.model import EngineInfo, Image, Mount
 from gpuconsole.engine.protocol import Engine
 from gpuconsole.launch.identity import GROUP, PASSWD, Identity, group_for, identity_of, passwd_for
 from gpuconsole.launch.spec import LaunchSpec
-
-_PRIVATE = 0o700
+from gpuconsole.services.launchfiles import launch_dir, let_containers_read, make_private
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +52,10 @@ def _folder(spec: LaunchSpec, identity: Identity, image: Image | None) -> Path:
     caller = spec.caller
     assert caller is not None  # noqa: S101  # else there is no identity
     said = f"{caller} {identity.home} {image.id if image else ''}"
-    return state_dir() / "users" / hashlib.sha256(said.encode(errors="replace")).hexdigest()[:16]
+    return launch_dir() / "users" / hashlib.sha256(said.encode(errors="replace")).hexdigest()[:16]
 
 
-def write_files(engine: Engine, spec: LaunchSpec, who: Named, image: Image | None) -> None:
+def write_files(engine: Engine, spec: LaunchSpec, who: Named, image: Image | None, *, selinux: bool = False) -> None:
     """Make the files of ``who`` if they are not there yet, from the image's own.
 
     Raises:
@@ -72,21 +69,13 @@ def write_files(engine: Engine, spec: LaunchSpec, who: Named, image: Image | Non
         make_private(folder)
         write_whole(folder / "group", group_for(caller, own.get(GROUP)))
         write_whole(folder / "passwd", passwd_for(caller, who.identity.home, own.get(PASSWD)))
+        for path in (PASSWD, GROUP):
+            let_containers_read(folder / Path(path).name, selinux=selinux)
     except OSError as error:
         raise BadFile(
             f"{plain_line(str(folder))} cannot be written ({error.strerror}), and the container's user is named there.",
             hint="Make room or give it to its user; or launch with --user image, or by numbers: --user UID:GID.",
         ) from error
-
-
-def make_private(folder: Path) -> None:
-    """Make a folder of ours that nobody else can look into.
-
-    Raises:
-        OSError: It cannot be made.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    os.chmod(folder, _PRIVATE)
 
 
 def _own(engine: Engine, image: Image | None) -> dict[str, str]:

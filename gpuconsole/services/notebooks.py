@@ -10,14 +10,13 @@ from pathlib import Path
 
 from gpuconsole.core.errors import BadFile, ConsoleError
 from gpuconsole.core.files import write_whole
-from gpuconsole.core.paths import state_dir
 from gpuconsole.core.text import plain_line
 from gpuconsole.engine.model import Mount
 from gpuconsole.engine.protocol import Engine
 from gpuconsole.launch.labels import LAUNCH
 from gpuconsole.launch.spec import LaunchSpec
 from gpuconsole.launch.work import TOKEN_NAME, Kind
-from gpuconsole.services.identities import make_private
+from gpuconsole.services.launchfiles import launch_dir, let_containers_read, make_private
 
 _FOLDER = "jupyter"
 _TOKEN_BYTES = 24
@@ -36,15 +35,16 @@ def token_mount(word: str) -> Mount:
 
 
 def _path(word: str) -> Path:
-    return state_dir() / _FOLDER / word / TOKEN_NAME
+    return launch_dir() / _FOLDER / word / TOKEN_NAME
 
 
-def write_token(word: str, *, endpoint: str | None) -> str:
+def write_token(word: str, *, endpoint: str | None, selinux: bool = False) -> str:
     """Make the token of a launch and return it.
 
     Args:
         word: The launch's own word.
         endpoint: The engine it is for, so that the token goes when its container is gone; None keeps it.
+        selinux: The engine confines containers with SELinux.
 
     Raises:
         BadFile: The state folder cannot be written.
@@ -54,13 +54,11 @@ def write_token(word: str, *, endpoint: str | None) -> str:
         return path.read_text().strip()
     token = secrets.token_urlsafe(_TOKEN_BYTES)
     try:
-        make_private(path.parent.parent)
         make_private(path.parent)
         if endpoint is not None:
             write_whole(path.parent / "engine", endpoint)
-        # The container's user may be any: the folder keeps others out, the file lets that one read.
         write_whole(path, token)
-        path.chmod(0o644)
+        let_containers_read(path, selinux=selinux)
     except OSError as error:
         raise BadFile(
             f"{plain_line(str(path.parent))} cannot be written ({error.strerror}), so Jupyter has no token.",
@@ -77,7 +75,7 @@ def drop_token(word: str) -> None:
 def sweep_tokens(engine: Engine, *, endpoint: str) -> None:
     """Remove the tokens whose containers are gone from this engine."""
     with contextlib.suppress(ConsoleError, OSError):
-        old = [folder for folder in (state_dir() / _FOLDER).iterdir() if _is_old(folder, endpoint)]
+        old = [folder for folder in (launch_dir() / _FOLDER).iterdir() if _is_old(folder, endpoint)]
         if not old:
             return
         alive = {container.labels.get(LAUNCH) for container in engine.containers()}

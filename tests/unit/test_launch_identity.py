@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuconsole.core import users
+from gpuconsole.core.paths import state_dir
 from gpuconsole.engine.model import EngineInfo, Image, Mount
 from gpuconsole.engine.request import Tmpfs
 from gpuconsole.launch.fields import Surroundings
@@ -17,7 +20,9 @@ from gpuconsole.launch.identity import Identity, group_for, identity_of, passwd_
 from gpuconsole.launch.options import LaunchOptions, read_options
 from gpuconsole.launch.request import build_request
 from gpuconsole.launch.spec import Caller, LaunchSpec, Variable
+from gpuconsole.services import launchfiles
 from gpuconsole.services.identities import named
+from gpuconsole.services.launchfiles import launch_dir
 
 ANNA = Caller(1234, 100, "anna", (44,))
 INFO = EngineInfo(endpoint="unix:///x")
@@ -161,3 +166,23 @@ def test_behind_sudo_the_caller_is_who_called_it(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("os.getuid", lambda: 5)
     monkeypatch.setattr("os.getgid", lambda: 6)
     assert users.caller_ids() == (5, 6)
+
+
+def test_the_files_are_on_this_machine_even_where_the_home_is_not() -> None:
+    home = str(state_dir())
+    assert launch_dir(mounts=(("/", "ext4"), (home, "xfs"))) == state_dir()
+    for kind in ("nfs4", "cifs", "fuse.sshfs", "lustre"):
+        assert launch_dir(mounts=(("/", "ext4"), (home, kind))) == Path(f"/var/tmp/gpuconsole-{os.getuid()}")
+
+
+def test_a_folder_that_is_somebody_elses_is_not_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(launchfiles, "launch_dir", lambda: tmp_path / "taken")
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "taken").symlink_to(tmp_path / "theirs")
+    with pytest.raises(PermissionError, match="somebody else's"):
+        launchfiles.make_private(tmp_path / "taken/users/x")
+    (tmp_path / "taken").unlink()
+    launchfiles.make_private(tmp_path / "taken/users/x")
+    assert {stat.S_IMODE(folder.stat().st_mode) for folder in (tmp_path / "taken", tmp_path / "taken/users/x")} == {
+        0o700
+    }
