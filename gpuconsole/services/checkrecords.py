@@ -22,7 +22,7 @@ def remember_check(report: CheckReport, runs: Runs | None = None) -> None:
         return
     kept = runs or Runs()
     try:
-        kept.end(kept.begin(RunKind.CHECK, name, subject_id), *conclusion(report))
+        kept.end(kept.begin(RunKind.CHECK, name, subject_id, ago_s=report.seconds or 0.0), *conclusion(report))
     finally:
         if runs is None:
             kept.close()

@@ -145,9 +145,9 @@ class Runs:
                 self._take_in(run)
         self.on_change(self.all())
 
-    def begin(self, kind: RunKind, subject: str, subject_id: str, headline: str = "") -> str:
-        """A run begins; returns its id."""
-        now = time.time()
+    def begin(self, kind: RunKind, subject: str, subject_id: str, headline: str = "", *, ago_s: float = 0.0) -> str:
+        """A run begins, or began ``ago_s`` seconds ago; returns its id."""
+        now = time.time() - ago_s
         run_id = f"{int(now * 1000):x}-{os.getpid():x}-{next(self._numbers):x}"
         self._put(Run(run_id, kind, subject, subject_id, now, headline=headline))
         return run_id
