@@ -20,7 +20,8 @@ from gpuconsole.images.verdict import HostTraits, Verdict, Word
 from gpuconsole.images.versions import minor, version
 from gpuconsole.launch.spec import PullPolicy
 
-_URL = re.compile(r"^https?://[^\s'\"\\@]+$")
+_URL = re.compile(r"^https?://[^\s'\"\\@/?#]+(?:[/?#][^\s'\"\\]*)?\Z")
+_LOGIN = re.compile(r"^https?://[^/?#]*@")
 _ORDER = tuple(Word)
 
 
@@ -184,7 +185,7 @@ def _tag(text: str) -> str:
 def _refuse_url(url: str | None) -> None:
     if url is None or _URL.match(url):
         return
-    if "@" in url:
+    if _LOGIN.match(url):
         raise UsageError(
             "The package index holds a login, which everybody could read in the image's history.",
             hint="Name an index that asks for none, such as a mirror on this network.",

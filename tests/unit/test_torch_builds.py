@@ -113,12 +113,19 @@ def test_of_another_processor_only_the_builds_there_are() -> None:
         choose(BuildOrder(torch="2.5"), HostTraits(), architecture="arm64")
 
 
+def test_an_address_may_be_any_that_asks_for_no_login() -> None:
+    for url in ("http://127.0.0.1:8080/simple", "https://m.example", "https://m.example/@team/simple?x=1&y=2#z"):
+        assert choose(BuildOrder(index_url=url), host("580.95.05")).recipe.index_url == url
+
+
 @pytest.mark.parametrize(
     ("order", "words"),
     [
         (BuildOrder(index_url="https://user:secret@mirror.example/simple"), "login"),
         (BuildOrder(torch_index_url="https://user:secret@mirror.example/simple"), "login"),
+        (BuildOrder(index_url="https://token-secret@mirror.example"), "login"),
         (BuildOrder(index_url="mirror.example"), "no address"),
+        (BuildOrder(index_url="https://"), "no address"),
         (BuildOrder(index_url="file:///wheels"), "no address"),
         (BuildOrder(index_url="https://mirror.example/'; rm -rf /; '"), "no address"),
         (BuildOrder(index_url='https://mirror.example/"$(id)"'), "no address"),
