@@ -76,9 +76,13 @@ def images(settings: Settings, as_json: bool, every_tag: bool) -> None:
 
 
 def _talk(view: ImageView) -> Iterator[str]:
-    """What the table has no room for: facts that disagree, and why an image will not run here."""
+    """What the table has no room for: who looked inside, facts that disagree, and why an image will not run here."""
+    from gpuconsole.images.facts import Source
     from gpuconsole.images.verdict import Word
 
+    torch = view.facts.torch
+    if torch is not None and torch.source is Source.CHECK:
+        yield f"what is inside was seen in {torch.key}"
     yield from view.facts.contradictions
     if view.verdict is not None and view.verdict.word is Word.WILL_NOT_RUN:
         yield f"will not run here: {view.verdict.reasons[0].text}"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from gpuconsole.core.text import gib, size
 from gpuconsole.engine.model import Container, Port
-from gpuconsole.images.facts import Fact, ImageFacts
+from gpuconsole.images.facts import Fact, ImageFacts, Source
 from gpuconsole.services.containers import ContainerGpu, ContainerView, FoundBy
 from gpuconsole.services.endings import describe_ending, state_words
 from gpuconsole.services.imagenames import written_name
@@ -80,7 +80,9 @@ def facts_line(facts: ImageFacts | None) -> str:
         ("Python", facts.python),
     ]
     words = [f"{name} {fact.value} ({fact.source})" for name, fact in named if fact is not None]
-    return " · ".join([*words, *(["CPU only"] if facts.cpu_only else [])])
+    looked = facts.torch.key if facts.torch is not None and facts.torch.source is Source.CHECK else None
+    words += ["CPU only"] if facts.cpu_only else []
+    return " · ".join([*words, *([f"seen in {looked}"] if looked else [])])
 
 
 def _gpus(view: ContainerView) -> list[str]:
