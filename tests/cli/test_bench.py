@@ -138,6 +138,10 @@ def test_a_container_and_an_image(engine_modern: Engine, capsys: pytest.CaptureF
     told = capsys.readouterr()
     assert "Nothing was measured: there is no Python in the container." in told.out
     assert "→ Take an image with PyTorch" in told.out
+    label = ("--label", "gpuconsole.user=mei")
+    engine_modern.docker("run", "-d", "--name", "theirs", *label, engine_modern.load("small"), "sleep", "1000")
+    assert main([*host, "bench", "theirs", "--yes"]) == ExitCode.REFUSED
+    assert "belongs to mei" in capsys.readouterr().err
     image = engine_modern.load("pytorch")
     assert main([*host, "bench", "--image", image, "--gpus", "none", "--only", "launch", "--json"]) == ExitCode.OK
     document = json.loads(capsys.readouterr().out)

@@ -81,8 +81,9 @@ def test_the_installed_program_runs_and_ships_the_checks_payload(installed: Path
 
 
 def test_the_catalog_and_its_facts_are_in_the_wheel(installed: Path) -> None:
-    tables = {path.name for path in (PROJECT / "gpuconsole/images").glob("*.toml")}
-    assert {path.name for path in (installed / "gpuconsole/images").glob("*.toml")} == tables
+    for folder in ("gpuconsole/images", "gpuconsole/probes"):
+        tables = {path.name for path in (PROJECT / folder).glob("*.toml")}
+        assert {path.name for path in (installed / folder).glob("*.toml")} == tables
     count = "from gpuconsole.images.catalog import shipped_catalog as c; print(len(c().images))"
     assert int(run(installed, count)) > 150
 
