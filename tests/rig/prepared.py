@@ -48,7 +48,7 @@ class _Prepared:
         self._lock = threading.Lock()
 
     def begin(self, request: Mapping[str, object], pipes: Sequence[int]) -> int:
-        """Start a run and give its pidfd-like pipe: it gives the process's number, then its exit status."""
+        """Start a run and give a pipe that tells the number of its process, then its exit status."""
         with self._lock:
             socket.send_fds(self._socket, [json.dumps(request).encode()], list(pipes))
             packet, ends, _, _ = socket.recv_fds(self._socket, 64, 1, socket.MSG_CMSG_CLOEXEC)
@@ -58,7 +58,11 @@ class _Prepared:
 
     def close(self) -> None:
         self._socket.close()
-        self._process.wait()
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
 
 
 _Setting = tuple[tuple[str, str], ...]
@@ -108,6 +112,8 @@ def gpuconsole(
             os.close(descriptor)
     with os.fdopen(out, "rb", 0) as said, os.fdopen(err, "rb", 0) as talk, os.fdopen(end, "rb", 0) as told:
         written, numbers = _collect((said, talk), told, command, timeout_s)
+    if len(numbers) != 2:
+        raise RigError("the prepared interpreter lost a run")
     return subprocess.CompletedProcess(command, os.waitstatus_to_exitcode(numbers[1]), *written)
 
 

@@ -57,7 +57,7 @@ def _streams(pipes: list[int]) -> None:
 
 def _run(request: dict[str, Any], pipes: list[int]) -> int:
     """Be the program, and give its exit code as the interpreter would leave with it."""
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.clear()
     os.environ.update(request["environment"])
     os.chdir(request["folder"])
@@ -106,6 +106,7 @@ def main() -> None:
     owner = socket.socket(fileno=os.dup(0))
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # attendants are nobody's concern
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl+c ends our owner, and that ends us
     load()
     gc.collect()
     gc.freeze()
