@@ -1,4 +1,4 @@
-"""What the console does with images: pull, pin, remove and prune, each callable from any thread."""
+"""What the console does with images: pull, build, pin, remove and prune, each callable from any thread."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING
 
 from gpuconsole.core.errors import NotFound
 from gpuconsole.core.text import plain_line, size
+from gpuconsole.images.reference import shorter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from gpuconsole.engine.model import ImageStep
+    from gpuconsole.services.building import Built
+    from gpuconsole.services.buildmeter import BuildState
+    from gpuconsole.services.imagebuilds import ImageBuilds
     from gpuconsole.services.imageremoval import Keeper, Kept, Removal
     from gpuconsole.services.lockfile import LockFile
     from gpuconsole.services.pulling import PullState
@@ -41,21 +45,34 @@ class ImageDesk:
         runs: Where pulls are shown.
         holder: Cancels them.
         refresh: Asks for the images anew, in the background.
+        check: Checks an image of that name and id, in the background.
     """
 
-    def __init__(self, session: Session, runs: Runs, *, holder: Holder, refresh: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        session: Session,
+        runs: Runs,
+        *,
+        holder: Holder,
+        refresh: Callable[[], None],
+        check: Callable[[str, str], object],
+    ) -> None:
         self._session = session
         self._runs = runs
         self._holder = holder
         self._refresh = refresh
+        self._check = check
         self._pulls: PullQueue | None = None
+        self._builds: ImageBuilds | None = None
 
     # --- pulls ---
 
     @property
-    def pulls_going(self) -> tuple[str, ...]:
-        """The references that are being pulled here."""
-        return self._pulls.going if self._pulls is not None else ()
+    def going(self) -> tuple[str, ...]:
+        """What this console pulls and builds now, a phrase each; leaving ends it."""
+        pulls = self._pulls.going if self._pulls is not None else ()
+        builds = self._builds.going if self._builds is not None else ()
+        return (*(f"pull of {shorter(name)}" for name in pulls), *(f"build of {name}" for name in builds))
 
     def pull_state(self, run_id: str) -> PullState | None:
         """How far a pull is; None of one that this console has not begun."""
@@ -84,6 +101,25 @@ class ImageDesk:
         run_id, fresh = self._pulls.add(wish.reference)
         latest = latest_note(self._session, str(wish.reference)) if fresh else None
         return PullBegun(run_id, str(wish.reference), fresh, tuple(filter(None, (wish.note, lock.note, latest))))
+
+    # --- builds ---
+
+    @property
+    def builds(self) -> ImageBuilds:
+        """The builds; what is built is checked at once."""
+        if self._builds is None:
+            from gpuconsole.services.imagebuilds import ImageBuilds
+
+            self._builds = ImageBuilds(self._session, self._runs, holder=self._holder, on_built=self._built)
+        return self._builds
+
+    def _built(self, built: Built) -> None:
+        self._refresh()
+        self._check(built.name, built.image.id)
+
+    def build_state(self, name: str) -> BuildState | None:
+        """How far the build of that name is; None when this console builds none."""
+        return self._builds.state(name) if self._builds is not None else None
 
     # --- pins ---
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from gpuconsole.host.facts import LaunchFacts
     from gpuconsole.host.model import Holder
     from gpuconsole.services.desk import DeskListener
+    from gpuconsole.services.imagebuilds import ImageBuilds
     from gpuconsole.services.images import ImageView
     from gpuconsole.services.replayfile import Recording
 
@@ -71,7 +72,7 @@ class ReplayDesk(Desk):
     @property
     def images(self) -> ImageDesk:
         """Nothing can be done with the images of a recording."""
-        return _NoImages(self.session, self.runs, holder=self, refresh=lambda: None)
+        return _NoImages(self.session, self.runs, holder=self, refresh=lambda: None, check=self.check_image)
 
     @property
     def started(self) -> bool:
@@ -196,6 +197,11 @@ class _NoImages(ImageDesk):
         raise refusal()
 
     pull = pin = unpin = removal = prunable = remove = _refuse
+
+    @property
+    def builds(self) -> ImageBuilds:
+        """Nothing is built."""
+        raise refusal()
 
 
 class _Forwarding:

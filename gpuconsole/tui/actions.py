@@ -54,7 +54,7 @@ MAIN = (
     Action("tabs.containers", "1", "show_tab('containers')", "Containers", "Show containers", rank=9),
     Action("tabs.images", "2", "show_tab('images')", "Images", "Show images", rank=9),
     Action("tabs.processes", "3", "show_tab('processes')", "Processes", "Show GPU processes", rank=9),
-    Action("tabs.runs", "4", "show_tab('runs')", "Runs", "Show checks, launches and pulls", rank=9),
+    Action("tabs.runs", "4", "show_tab('runs')", "Runs", "Show checks, launches, pulls and builds", rank=9),
     Action("pace.faster", "plus,equals_sign", "pace(-1)", "Faster", "Look more often", rank=9),
     Action("pace.slower", "minus", "pace(1)", "Slower", "Look less often", rank=9),
 )
@@ -85,6 +85,7 @@ IMAGES = (
         "images.catalog", "a", "catalog", "Catalog", "The whole catalog, none of it, or what is recommended", rank=6
     ),
     Action("images.pull", "P", "pull_named", "Pull by name", "Type what to pull", changes=True, rank=7),
+    Action("images.build", "B", "build", "Build", "Build one with the PyTorch and CUDA you want", changes=True, rank=7),
     Action("images.prune", "D", "prune", "Prune", "Remove images that nothing needs", changes=True, rank=7),
 )
 PROCESS = (Action("process.kill", "K", "kill", "Kill", "End one of your GPU processes", changes=True, rank=4),)

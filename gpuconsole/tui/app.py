@@ -235,8 +235,8 @@ class ConsoleApp(RoomyApp):
     # --- what keys do everywhere ---
 
     def action_leave(self) -> None:
-        """Leave the console; a question first where leaving ends pulls."""
-        going = self.desk.pulls_going
+        """Leave the console; a question first where leaving ends a pull or build."""
+        going = self.desk.going
         if going:
             from gpuconsole.tui.screens.asking import about_leaving
             from gpuconsole.tui.screens.question import QuestionScreen

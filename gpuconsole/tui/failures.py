@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gpuconsole.tui.app import ConsoleApp
 
 _TOAST_S = 8
-_IN_THE_BACKGROUND = frozenset({RunKind.PULL})
+_IN_THE_BACKGROUND = frozenset({RunKind.PULL, RunKind.BUILD})
 """Kinds of runs whose end is told wherever one is by then."""
 
 

@@ -13,6 +13,7 @@ from textual.widgets import Input
 
 from gpuconsole.services.runs import Run, RunKind, RunState
 from gpuconsole.tui.app import ConsoleApp
+from gpuconsole.tui.screens.building import BuildScreen
 from gpuconsole.tui.screens.details import CatalogDetails, ImageDetails, RunDetails
 from gpuconsole.tui.screens.main import MainScreen
 from gpuconsole.tui.screens.pruning import PruneScreen
@@ -167,7 +168,7 @@ async def test_pulls_that_fail_are_cancelled_or_ended_by_leaving(
         await pilot.press("escape", "2")
         await pull_by_name(pilot, app, target)
         await pull_by_name(pilot, app, other)
-        await until(pilot, lambda: len(app.desk.pulls_going) == 2, what="both at once")
+        await until(pilot, lambda: len(app.desk.going) == 2, what="both at once")
         await until(pilot, lambda: [run.state for run in pulls(app)[:2]] == [RunState.RUNNING] * 2)
         await until(pilot, lambda: all(run.progress for run in pulls(app)[:2]), what="both go on")
         await pilot.press("4")
@@ -176,8 +177,8 @@ async def test_pulls_that_fail_are_cancelled_or_ended_by_leaving(
         await until(pilot, ended(app, RunState.CANCELLED), what="cancelled")
         assert "was not pulled" in pulls(app)[0].headline
         await pilot.press("ctrl+c")
-        await answered(pilot, app, "ctrl+c", "Leave while images are being pulled?")
-        assert len(app.desk.pulls_going) == 1, "ctrl+c answers no"
+        await answered(pilot, app, "ctrl+c", "Leave while this goes on?")
+        assert len(app.desk.going) == 1, "ctrl+c answers no"
         await pilot.press("ctrl+c")
         await until(pilot, lambda: isinstance(app.screen, QuestionScreen))
         await pilot.press("y")
@@ -292,3 +293,37 @@ async def test_a_reference_is_completed_judged_and_refused_before_it_is_pulled(
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, MainScreen))
         assert not app.runs
+
+
+async def test_a_build_is_weighed_as_one_types_and_its_failure_told_with_its_log(
+    engine_modern: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = engine_modern.load("small")
+    monkeypatch.setenv("GPUCONSOLE_BUILD_INDEX_URL", "http://127.0.0.1:9/")
+    app = console(engine_modern.host, tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await on_images(pilot, app)
+        await pilot.press("B")
+        await until(pilot, lambda: isinstance(app.screen, BuildScreen) and "✓ runs" in shown(app), what="a choice")
+        assert "on nvidia/cuda:" in " ".join(shown(app).split())
+        await pilot.press(*"2.9")
+        await until(pilot, lambda: "CUDA 12.6, 12.8, 12.9, 13.0" in shown(app), what="completion")
+        await pilot.press(*".1", "enter", *"11.8")
+        await until(pilot, lambda: "There is no PyTorch 2.9.1 for CUDA 11.8" in shown(app))
+        await until(pilot, lambda: "builds for CUDA 12.6, 12.8" in " ".join(shown(app).split()))
+        await pilot.press("f5")
+        assert isinstance(app.screen, BuildScreen), "what cannot be is not begun"
+        await pilot.press("backspace", "backspace", "backspace", "backspace", *"12.8")
+        await until(pilot, lambda: "torch 2.9.1 · CUDA 12.8" in shown(app))
+        await pilot.press("tab")
+        app.screen.query_one("#base", Input).value = base
+        app.screen.query_one("#tag", Input).value = "gpuconsole-test/built:1"
+        await until(pilot, lambda: shown(app).count("gpuconsole-test/built:1") == 2, what="weighed")
+        await pilot.press("f5")
+        await until(pilot, lambda: app.runs and app.runs[0].kind is RunKind.BUILD and app.runs[0].ended, seconds=60)
+        assert app.runs[0].state is RunState.FAILED
+        await until(pilot, lambda: "has no Python" in toasts(app), what="told wherever one is")
+        await pilot.press("4", "enter")
+        await until(pilot, lambda: isinstance(app.screen, RunDetails) and "what to do" in shown(app))
+        assert f"base {base}" in " ".join(shown(app).split())
+        assert app.desk.going == ()

@@ -177,12 +177,12 @@ async def leaving(pilot: Pilot[Any]) -> None:
     """The question before leaving ends a pull."""
     await main(pilot)
     app: Any = pilot.app
-    type(app.desk).pulls_going = property(lambda desk: (looking.PULLED,))
+    type(app.desk).going = property(lambda desk: (f"pull of {looking.PULLED}",))
     try:
         await pilot.press("q")
         await settled(pilot)
     finally:
-        del type(app.desk).pulls_going
+        del type(app.desk).going
 
 
 SCREENS = {

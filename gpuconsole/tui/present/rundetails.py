@@ -10,6 +10,7 @@ from typing import Any
 from rich.cells import set_cell_size
 
 from gpuconsole.core.text import duration, plain_line
+from gpuconsole.services.buildmeter import BuildState
 from gpuconsole.services.pulling import PullState
 from gpuconsole.services.runs import Run, RunKind, RunState
 from gpuconsole.tui.keymap import USUAL, Keymap
@@ -20,6 +21,7 @@ from gpuconsole.tui.present.layers import layer_line, layer_order
 from gpuconsole.tui.theme import Glyphs
 
 _BAR = 20
+_LOG = 60
 _NAME = 18
 _TONES: dict[RunState, Tone] = {
     RunState.RUNNING: "info",
@@ -74,7 +76,14 @@ def _text(given: Mapping[str, Any], name: str) -> str:
 
 
 def fields(
-    run: Run, *, now: float, glyphs: Glyphs, keys: Keymap = USUAL, pull: PullState | None = None, width: int = 80
+    run: Run,
+    *,
+    now: float,
+    glyphs: Glyphs,
+    keys: Keymap = USUAL,
+    pull: PullState | None = None,
+    build: BuildState | None = None,
+    width: int = 80,
 ) -> tuple[Field, ...]:
     """Everything known of a run.
 
@@ -84,6 +93,7 @@ def fields(
         glyphs: The signs to draw with.
         keys: What the keys are.
         pull: Of a pull of this console, how far it is or was.
+        build: Of a build of this console that is under way, how far it is.
         width: Cells there are for all of it.
     """
     took = duration((run.ended_at or now) - run.started_at)
@@ -98,6 +108,7 @@ def fields(
         field("began", f"{duration(now - run.started_at)} ago, {'took' if run.ended else 'for'} {took}"),
         *(_check_fields(run, glyphs, keys) if run.kind is RunKind.CHECK else ()),
         *(_pull_fields(run, pull, glyphs, keys, width) if run.kind is RunKind.PULL else ()),
+        *(_build_fields(run, build, glyphs, keys, width) if run.kind is RunKind.BUILD else ()),
     )
 
 
@@ -115,10 +126,30 @@ def _pull_fields(run: Run, pull: PullState | None, glyphs: Glyphs, keys: Keymap,
     if run.ended:
         again = f"{keys.name('images.pull')} on the list of images pulls it again"
         return (digest,) if run.state is RunState.OK else (field("again", Cell(again, "dim")),)
+    return _layers(pull, glyphs, keys, width)
+
+
+def _layers(pull: PullState | None, glyphs: Glyphs, keys: Keymap, width: int) -> tuple[Field, ...]:
     if pull is None or not pull.each:
-        return (field("layers", Cell(f"none told yet; {keys.name('run.cancel')} cancels the pull", "dim")),)
+        return (field("layers", Cell(f"none told yet; {keys.name('run.cancel')} cancels it", "dim")),)
     lines = [layer_line(layer, glyphs, width - 14) for layer in sorted(pull.each, key=layer_order)]
     return (Field("layers", tuple(lines)), field("", Cell(f"{keys.name('run.cancel')} cancels it", "dim")))
+
+
+def _build_fields(run: Run, build: BuildState | None, glyphs: Glyphs, keys: Keymap, width: int) -> tuple[Field, ...]:
+    report = _report(run)
+    log = report.get("log")
+    written = [plain_line(str(line)) for line in log][-_LOG:] if isinstance(log, list) else []
+    versions = " · ".join(f"{name} {_text(report, name)}" for name in ("torch", "cuda") if _text(report, name))
+    told = (field("inside", versions), field("base", _text(report, "base")))
+    if run.ended:
+        return (*told, field("log", *(Cell(line, "dim") for line in written)))
+    if build is not None and build.pull is not None:
+        return (field("base", "it is being pulled"), *_layers(build.pull, glyphs, keys, width))
+    doing = f"{build.step}/{build.steps}  {build.words}" if build is not None and build.step else "it begins"
+    said = (build.line, build.download) if build is not None else ()
+    lines = [*(plain_line(line) for line in said if line), f"{keys.name('run.cancel')} cancels it"]
+    return (field("step", doing), field("", *(Cell(line, "dim") for line in lines)))
 
 
 def _check_fields(run: Run, glyphs: Glyphs, keys: Keymap) -> tuple[Field, ...]:

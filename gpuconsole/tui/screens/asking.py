@@ -60,13 +60,13 @@ def about_launch(behind: str) -> Question:
     )
 
 
-def about_leaving(pulls: Sequence[str]) -> Question:
-    """Whether to leave although that ends pulls."""
-    listed = [shorten(shorter(name), 60) for name in pulls[:_LISTED]]
-    if len(pulls) > _LISTED:
-        listed.append(f"and {len(pulls) - _LISTED} more")
-    ends = f"Leaving ends {'it' if len(pulls) == 1 else 'them'}. Layers that are complete stay; pulling again goes on."
-    return Question("Leave while images are being pulled?", "\n".join((*listed, "", ends)), "Leave")
+def about_leaving(going: Sequence[str]) -> Question:
+    """Whether to leave although that ends pulls and builds, a phrase each."""
+    listed = [shorten(each, 60) for each in going[:_LISTED]]
+    if len(going) > _LISTED:
+        listed.append(f"and {len(going) - _LISTED} more")
+    ends = f"Leaving ends {'it' if len(going) == 1 else 'them'}. Layers that are complete stay; the next time goes on."
+    return Question("Leave while this goes on?", "\n".join((*listed, "", ends)), "Leave")
 
 
 def about_unfit(name: str, why: str, instead: str | None) -> Question:

@@ -11,6 +11,7 @@ from gpuconsole.tui import actions
 from gpuconsole.tui.screens.imagedoing import ImageDoing
 
 if TYPE_CHECKING:
+    from gpuconsole.services.buildorders import BuildOrder, Chosen
     from gpuconsole.services.catalog import CatalogView
     from gpuconsole.services.imageremoval import Kept, Removal
 
@@ -87,6 +88,22 @@ class ImageTab(ImageDoing):
             listed = self.app.shelf.catalog if self.app.shelf is not None else ()
             known = next((view for view in listed if view.image.reference == name), None)
             self.pull_after_all(name, known, known.instead.reference if known and known.instead else None)
+
+    def action_build(self) -> None:
+        """Build an image, of what is asked for."""
+        from gpuconsole.tui.screens.building import BuildScreen
+
+        self.app.push_screen(BuildScreen(), self._build)
+
+    def _build(self, asked: tuple[BuildOrder, Chosen] | None) -> None:
+        if asked is not None:
+            self.do(self._begin_build, *asked)
+
+    def _begin_build(self, order: BuildOrder, chosen: Chosen) -> str:
+        where = f"{self.app.keys.name('tabs.runs')} on the main screen shows it"
+        if not self.app.desk.images.builds.begin(order, chosen):
+            return f"{chosen.name} is being built already; {where}."
+        return f"Building {chosen.name}; {where}. It is checked when it is there."
 
     def action_prune(self) -> None:
         """Remove images that nothing needs, after a look at them."""

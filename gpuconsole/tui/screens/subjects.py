@@ -246,7 +246,10 @@ class RunSubject(Subject[Run]):
         """What is known of it."""
         app = self.app
         pull = app.desk.images.pull_state(self.thing.id) if self.thing.kind is RunKind.PULL else None
-        return runs.fields(self.thing, now=app.now(), glyphs=app.glyphs, keys=app.keys, pull=pull, width=width)
+        build = app.desk.images.build_state(self.thing.subject) if self.thing.kind is RunKind.BUILD else None
+        return runs.fields(
+            self.thing, now=app.now(), glyphs=app.glyphs, keys=app.keys, pull=pull, build=build, width=width
+        )
 
 
 class GpuSubject(Subject[GpuView]):

@@ -18,6 +18,8 @@ from gpuconsole.tui.widgets.lines import Lines
 Choice = tuple[str, str]
 """What the input becomes, and what is known of it."""
 _ROWS = 7
+_LEAST = 8
+"""Cells that a value has at least, before what is known of it."""
 
 
 class Choices(Lines):
@@ -50,7 +52,7 @@ class Choices(Lines):
             return
         screen, field = self.screen.size, at.region
         rows = min(_ROWS, len(choices))
-        wanted = max(cell_len(value) + cell_len(told) + 4 for value, told in self._choices)
+        wanted = max(max(_LEAST, cell_len(value)) + cell_len(told) + 4 for value, told in self._choices)
         x = max(0, min(field.x, screen.width - 20))
         width = min(max(wanted, 20), screen.width - x)
         below = field.bottom + rows < screen.height
@@ -76,7 +78,7 @@ class Choices(Lines):
         lines = []
         for place in range(top, top + rows):
             value, told = self._choices[place]
-            room = max(8, width - 2 - (cell_len(told) + 2 if told else 0))
+            room = max(_LEAST, width - 2 - (cell_len(told) + 2 if told else 0))
             text = f" {_end_of(value, room):<{room}}{f'  {told}' if told else ''} "
             lines.append((Cell(shorten(text, width), "cursor" if place == self._place else ""),))
         self.show(lines)
