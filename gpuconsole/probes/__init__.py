@@ -1,3 +1,3 @@
-"""Checks that run inside a container and report back."""
+"""Checks and benchmarks that run inside a container and report back."""
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from gpuconsole.probes.payload.bench.measurement import ERROR, TIMEOUT
-from gpuconsole.probes.payload.benchplan import BY_SLUG, Benchmark
+from gpuconsole.probes.payload.bench.measurement import ERROR, SKIPPED, TIMEOUT
+from gpuconsole.probes.payload.benchplan import BY_SLUG, ONE_GPU, Benchmark
 from gpuconsole.probes.payload.outcome import FAIL
 from gpuconsole.probes.payload.supervisor import Supervisor
 
@@ -32,8 +32,16 @@ class BenchSupervisor(Supervisor):
         """What the worker that runs has still to do."""
         self._headline = False
         """The benchmark that runs has told its headline."""
+        self._gpus: int | None = None
+        """How many GPUs torch can use; None before a worker has told it."""
         self._starting = False
         """The worker has not come to its first benchmark yet."""
+
+    def _run_worker(self) -> None:
+        if self._current.own and "gpus" in self._current.needs and self._gpus == 1:
+            self._settle(SKIPPED, ONE_GPU, "")  # no process is started only to find that out
+            return
+        super()._run_worker()
 
     def _batch(self) -> list[str]:
         """The next one alone if it wants a process of its own, else all that share one with it."""
@@ -70,6 +78,9 @@ class BenchSupervisor(Supervisor):
         elif kind == "measured":
             if mine:
                 self._done()
+        elif kind == "seen":
+            gpus = record.get("gpus")
+            self._gpus = gpus if isinstance(gpus, int) else None
         elif kind == "leave":
             self._given = []  # the rest is for a new worker
             self._check_ends_at = time.monotonic() + _PARTING_S

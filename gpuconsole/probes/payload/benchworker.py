@@ -12,7 +12,7 @@ from typing import Any
 from gpuconsole.probes.payload import environment, libcuda
 from gpuconsole.probes.payload.bench.context import BenchContext
 from gpuconsole.probes.payload.bench.measurement import ERROR, TIMEOUT, Measurement
-from gpuconsole.probes.payload.benchplan import BY_SLUG, Benchmark
+from gpuconsole.probes.payload.benchplan import BY_SLUG, ONE_GPU, Benchmark
 from gpuconsole.probes.payload.outcome import first_line
 from gpuconsole.probes.payload.stream import Emitter
 from gpuconsole.probes.payload.worker import die_with_parent
@@ -83,6 +83,7 @@ class Worker:
         if first or not self._config.get("torch_imported"):
             self._out.emit("env", env=environment.of_torch(torch))
         gpus = self._gpus(torch, own=BY_SLUG[self._slug].own)
+        self._out.emit("seen", gpus=gpus)
         device = "cuda:0" if gpus else "cpu"
         self._context = BenchContext(self._config, self._report, torch, device=device, gpus=gpus)
 
@@ -205,5 +206,5 @@ def without(benchmark: Benchmark, context: BenchContext) -> str:
     if "cuda" in benchmark.needs and not context.cuda:
         return "torch is a CPU build" if context.torch.version.cuda is None else "no GPU was given"
     if "gpus" in benchmark.needs and context.gpus == 1:
-        return "there is one GPU, and it takes two"
+        return ONE_GPU
     return ""

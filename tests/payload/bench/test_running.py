@@ -137,13 +137,20 @@ def test_a_process_whose_cuda_is_broken_is_left_and_the_rest_runs_in_a_new_one(p
         + "import types\ncuda.get_device_properties = lambda p: types.SimpleNamespace(\n"
         + "    name='H200', major=9, minor=0, total_memory=1, multi_processor_count=1)\n",
     )
-    records = payload.run(MM, MEM, LAUNCH, **config(asked_count=1))
+    records = payload.run(MM, MEM, "bench.p2p", "bench.allreduce", **config(asked_count=1))
     assert told(records, MM)[0]["why"] == "RuntimeError: illegal memory access"
     assert told(records, MEM)[0]["status"] == "ok"
     assert told(records, MEM)[0]["device"] == "cuda"
     assert told(records, MEM)[0]["gpu"] == [0]
     first, second = of_type(records, "worker")
     assert told(records, MEM)[0]["score"] == second["pgid"] != first["pgid"]
+    # With one GPU nothing is started that takes two.
+    for slug in ("bench.p2p", "bench.allreduce"):
+        assert (told(records, slug)[0]["status"], told(records, slug)[0]["why"]) == (
+            "skipped",
+            "there is one GPU, and it takes two",
+        )
+    assert len(of_type(records, "worker")) == 2
 
 
 @pytest.mark.parametrize("how", ["input", "term"])

@@ -81,7 +81,12 @@ def test_the_way_on_gpus(name: str, gpus: int, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_products_go_by_what_the_card_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    kinds = {(6, 1): "fp32 fp16", (7, 5): "fp16 fp32", (8, 6): "bf16 fp16 tf32 fp32", (9, 0): "bf16 fp16 tf32 fp32 fp8"}
+    kinds = {
+        (6, 1): "fp32 fp16",
+        (7, 5): "fp16 fp32 bf16",
+        (8, 6): "bf16 fp16 tf32 fp32",
+        (9, 0): "bf16 fp16 tf32 fp32 fp8",
+    }
     for capability, wanted in kinds.items():
         with pretended(monkeypatch, capability=capability):
             assert mm.kinds_of(torch, "cuda:0") == wanted.split()

@@ -61,7 +61,7 @@ def kinds_of(torch: Any, device: str) -> list[str]:
     if capability < (7, 0):
         return ["fp32", "fp16"]
     if capability < (8, 0):
-        return ["fp16", "fp32"]
+        return ["fp16", "fp32", "bf16"]  # the last is emulated there, which its pace shows
     return ["bf16", "fp16", "tf32", "fp32"] + (["fp8"] if capability >= (8, 9) else [])
 
 
@@ -72,9 +72,10 @@ def shapes_of(kind: str, context: BenchContext) -> list[tuple[int, int, int]]:
         return [(int(chosen), int(chosen), int(chosen))]
     if not context.cuda:
         return [CPU_SIZE if kind == "fp32" else (512, 512, 512)]
-    shapes = [SMALL] if kind == "fp32" else [SQUARE]
+    slow = kind == "fp32" or (kind == "bf16" and context.torch.cuda.get_device_capability(context.device) < (8, 0))
+    shapes = [SMALL] if slow else [SQUARE]
     if context.full:
-        shapes += [TALL] if kind == "fp32" else [SMALL, TALL]
+        shapes += [TALL] if slow else [SMALL, TALL]
     return shapes
 
 
