@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gpuconsole.core.document import text_of
+from gpuconsole.core.document import document
 from gpuconsole.core.errors import ConsoleError
 from gpuconsole.core.text import plain_line
-from gpuconsole.probes.benchrecords import BenchLevel, BenchRun
+from gpuconsole.probes.benchrecords import BenchLevel, BenchRecord, BenchRun
 from gpuconsole.probes.benchresults import BenchResult, BenchStatus, Measured
-from gpuconsole.probes.benchwords import figure
+from gpuconsole.probes.benchwords import figure, words_of
 from gpuconsole.probes.records import Progress, Record, RunEnd, Started
 from gpuconsole.services.benching import Benched
-from gpuconsole.services.benchstore import document_of
 from gpuconsole.services.cancelling import Cancelled
 from gpuconsole.services.runs import RunKind, Runs, RunState
 
@@ -46,8 +45,40 @@ def _short(slug: str) -> str:
 
 
 def conclusion(run: BenchRun) -> tuple[RunState, str, str]:
-    """State, headline and document of an ended benchmark run."""
-    return _state(run), sentence(run), text_of(document_of(run), indent=None)
+    """State, headline and summary of an ended benchmark run."""
+    return _state(run), sentence(run), summary(run)
+
+
+def summary(run: BenchRun) -> str:
+    """The scores that benchmarks are known by and what limits the box, as a document.
+
+    All runs are read when a console starts, so that each has only this; :class:`BenchStore` has the whole under its id.
+    """
+    return document(
+        "bench-summary",
+        run=run.run,
+        mode=run.mode,
+        end=run.end,
+        headline=run.headline,
+        claims=run.claims,
+        benchmarks=[_score(record) for record in run.benchmarks if record.headline],
+    )
+
+
+def _score(record: BenchRecord) -> dict[str, object]:
+    return {
+        "id": record.id,
+        "code": record.code,
+        "what": words_of(record),
+        "status": record.status,
+        "score": record.score,
+        "unit": record.unit,
+        "device": record.device,
+        "datasheet": record.share.datasheet,
+        "level": record.verdict.level,
+        "rule": record.verdict.rule,
+        "words": record.verdict.words,
+    }
 
 
 def _state(run: BenchRun) -> RunState:

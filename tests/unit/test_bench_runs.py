@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -89,8 +90,16 @@ def test_a_run_is_recorded_with_its_subject_and_document(tmp_path: Path) -> None
     listed = runs.last(whole.subject_id, RunKind.BENCH)
     assert listed is not None
     assert (listed.subject, listed.state) == ("llama-ft", RunState.OK)
-    assert whole.run in (listed.document or "")
+    kept = json.loads(listed.document or "")
+    assert (kept["schema"], kept["run"]) == ("gpuconsole.bench-summary/1", whole.run)
+    (score,) = kept["benchmarks"]
+    assert (score["id"], score["what"], score["level"], score["rule"]) == ("bench.mm", "bf16 8192³", "ok", "reference")
     runs.close()
+
+
+def test_what_all_consoles_read_at_their_start_stays_small(tmp_path: Path) -> None:
+    many = [record(params={"dtype": "bf16", "m": side, "n": 64, "k": 64}, headline=side == 0) for side in range(500)]
+    assert len(conclusion(graded(run(*many), tmp_path))[2]) < 4096
 
 
 def test_a_run_is_judged_by_those_before_and_kept(tmp_path: Path) -> None:
