@@ -115,7 +115,7 @@ def grade(record: BenchRecord, run: BenchRun, peers: Peers) -> BenchRecord:
         found.append(_judged(Rule.HISTORY, history, _of_past(count, other_software=peers.other_software)))
     if reference is not None:
         found.append(_judged(Rule.REFERENCE, *reference))
-    found += health(record, run, None if sheet is None else sheet)
+    found += health(record, run, sheet)
     return replace(record, share=share, verdict=_verdict(record, tuple(found)))
 
 

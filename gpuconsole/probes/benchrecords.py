@@ -186,7 +186,7 @@ class BenchGpu:
     ecc: bool | None = None
     mig: bool | None = None
     pcie_generation: int | None = None
-    """Of the link under load, as far as it was seen under load."""
+    """Of the link while it was measured; None when it was not."""
     pcie_width: int | None = None
     pcie_max_generation: int | None = None
     pcie_max_width: int | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from gpuconsole.probes.records import AskedGpus, Environment, SeenGpu
 if TYPE_CHECKING:
     from gpuconsole.services.benchsampling import HostSamples
 
+_LINK = "bench.h2d"
 _TIMES = ("µs", "us", "ms", "s")
 _PLAIN = tuple(field.name for field in fields(BenchResult) if field.name in {each.name for each in fields(BenchRecord)})
 
@@ -59,10 +61,18 @@ def assemble(
     records = tuple(_with_use(record_of(result), samples, uuids) for result in report.benchmarks)
     unknown = elsewhere if samples is None else samples.problem or ""
     snapshot = GpuSnapshot(0.0) if samples is None else samples.snapshot
+
+    def link(uuid: str | None) -> tuple[int | None, int | None]:
+        """As it was while the link was measured."""
+        times = [(each.began, each.ended) for each in records if each.id == _LINK and each.began and each.ended]
+        if samples is None or not times:
+            return None, None
+        return samples.link(uuid, began=min(began for began, _ in times), ended=max(ended for _, ended in times))
+
     machine = BenchMachine(
         cpu=None if elsewhere else cpu_model(),
         driver=snapshot.driver_version or environment.driver,
-        gpus=tuple(_gpu(gpu, uuids[gpu.position], snapshot, samples) for gpu in environment.gpus),
+        gpus=tuple(_gpu(gpu, uuids[gpu.position], snapshot, link) for gpu in environment.gpus),
         unknown=unknown if environment.gpus else "",
     )
     return BenchRun(
@@ -122,14 +132,16 @@ def _with_use(record: BenchRecord, samples: HostSamples | None, uuids: dict[int,
     return BenchRecord(**(told | {"dev": uses, "contended": contended, "contended_by": by}))
 
 
-def _gpu(seen: SeenGpu, uuid: str | None, snapshot: GpuSnapshot, samples: HostSamples | None) -> BenchGpu:
+def _gpu(
+    seen: SeenGpu, uuid: str | None, snapshot: GpuSnapshot, link: Callable[[str | None], tuple[int | None, int | None]]
+) -> BenchGpu:
     found, mig = _found(uuid, snapshot)
     common = BenchGpu(
         seen.position, uuid, seen.name, seen.compute_capability, seen.multiprocessors, seen.memory_total_bytes
     )  # fmt: skip
     if found is None:
         return common
-    generation, width = (None, None) if samples is None else samples.link(found.uuid)
+    generation, width = link(found.uuid)
     return BenchGpu(
         seen.position,
         uuid,

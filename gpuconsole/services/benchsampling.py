@@ -76,7 +76,7 @@ class HostSamples:
         self._lock = threading.Lock()
         self._samples: dict[str, list[Sample]] = {}
         self._before: dict[str, Sample] = {}
-        self._links: dict[str, tuple[int, int | None]] = {}
+        self._links: dict[str, list[tuple[float, int, int | None]]] = {}
         self._others: dict[str, tuple[tuple[str, ...], bool]] = {}
         self._count = 0
         self.problem: str | None = None
@@ -118,9 +118,11 @@ class HostSamples:
         with self._lock:
             if isinstance(seen, HostView):
                 self._others = {uuid: others_on(view, self._ours) for uuid, view in _units(seen)}
-                for view in seen.gpus:
-                    self._see_link(view.gpu)
                 snapshot = seen.snapshot
+                for gpu in snapshot.gpus:
+                    if gpu.uuid and gpu.pcie.generation is not None:
+                        look = (snapshot.taken_at, gpu.pcie.generation, gpu.pcie.width)
+                        self._links.setdefault(gpu.uuid, []).append(look)
             else:
                 snapshot = seen
             if snapshot.problem is not None:
@@ -131,19 +133,14 @@ class HostSamples:
                     sample = Sample.of(gpu, snapshot.taken_at, others, hidden=hidden)
                     self._samples.setdefault(uuid, []).append(sample)
 
-    def _see_link(self, gpu: Gpu) -> None:
-        """The best state of the link: a GPU that idles trains it down."""
-        generation = gpu.pcie.generation
-        if generation is None or gpu.uuid is None:
-            return
-        before = self._links.get(gpu.uuid)
-        if before is None or generation >= before[0]:
-            self._links[gpu.uuid] = generation, gpu.pcie.width
-
-    def link(self, uuid: str | None) -> tuple[int | None, int | None]:
-        """Generation and width of a GPU's PCIe link at its best."""
+    def link(self, uuid: str | None, *, began: float | None, ended: float | None) -> tuple[int | None, int | None]:
+        """Generation and width of a GPU's PCIe link at its best between two moments: one that idles trains it down."""
         with self._lock:
-            return self._links.get(uuid or "", (None, None))
+            looks = self._links.get(uuid or "", [])
+            if began is None or ended is None:
+                return None, None
+            seen = [(generation, width) for at, generation, width in looks if began <= at <= ended]
+        return max(seen, key=lambda each: (each[0], each[1] or 0), default=(None, None))
 
     def use(self, uuid: str | None, position: int, *, began: float | None, ended: float | None) -> DeviceUse:
         """How the GPU with ``uuid`` was from ``began`` to ``ended``, in seconds since the epoch."""
