@@ -104,9 +104,11 @@ class ImageJudge:
             self._read_new_histories(images)
             views = view_images(images, containers, host, histories=self._histories, seen=self._seen())
             listed, problem = self._judged_catalog(host)
-            here = frozenset(name for image in images for name in _names(image))
-            missing = tuple(view for view in listed if view.image.reference not in here)
             holds, unread = self._holds(images)
+            here = {name for image in images for name in _names(image)}
+            # Pulled as it is pinned, an image has its digest alone for a name, and is here all the same.
+            here |= {hold.reference for image in images for hold in holds.get(image.id, ())}
+            missing = tuple(view for view in listed if view.image.reference not in here)
             return views, Shelf(missing, holds, problem or unread)
 
     def _read_new_histories(self, images: Sequence[Image]) -> None:
