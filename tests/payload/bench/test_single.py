@@ -262,6 +262,16 @@ def test_a_gpu_that_is_full_is_skipped_and_its_sibling_measured(monkeypatch: pyt
             assert "memory: 1 GiB are free" in found[0].why
 
 
+@pytest.mark.parametrize("name", ["mm", "mem", "h2d", "attn", "soak"])
+def test_where_most_of_the_memory_is_taken_none_is_taken(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pretended(monkeypatch, free=2 * GIB):
+        try:
+            found = measure(ON_GPUS[name], gpus=1, buffer_bytes=0)
+        except Skip as error:
+            found = [Measurement.failed({}, error)]  # as the worker does
+    assert {(one.status, one.why.partition(",")[0]) for one in found} == {(SKIPPED, "memory: 2 GiB are free")}
+
+
 def test_what_an_exception_means() -> None:
     assert Measurement.failed({}, Skip("no such thing")).status == SKIPPED
     assert Measurement.failed({}, MemoryError("")).status == SKIPPED

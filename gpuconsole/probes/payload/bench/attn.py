@@ -36,6 +36,7 @@ def run(context: BenchContext) -> Iterator[Measurement]:
     torch = context.torch
     if not hasattr(torch.nn.functional, "scaled_dot_product_attention"):
         raise Skip("this torch is older than scaled_dot_product_attention")
+    data.allowance(torch, context.device)
     kind = kind_of(torch, context.device)
     chosen = context.option("attn_size")
     shape = tuple(int(one) for one in chosen) if chosen else (GPU_SIZE if context.cuda else CPU_SIZE)

@@ -27,6 +27,7 @@ _ROWS = 1024
 def run(context: BenchContext) -> Iterator[Measurement]:
     """Each type, the headline first; then the headline's on all GPUs at the same time."""
     torch = context.torch
+    data.allowance(torch, context.device)
     kinds = kinds_of(torch, context.device)
     flush = data.flusher(torch, context.device)
     jobs = [(kind, shape) for kind in kinds for shape in shapes_of(kind, context)]
