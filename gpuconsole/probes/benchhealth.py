@@ -22,6 +22,7 @@ _LOWEST_ATTENTION = 0.40
 _LOWEST_TRAINING = 0.30
 _LOWEST_SCALING = 0.65
 _LOWEST_COMPILED = 1.0
+_LEAST_KEPT = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,13 @@ def _train(case: _Case) -> Iterator[Judgement]:
         yield from _of_matmul(case, case.record.values.get("model_tflop_per_s"), _LOWEST_TRAINING)
 
 
+def _soak(case: _Case) -> Iterator[Judgement]:
+    kept = case.record.values.get("last_over_first")
+    if isinstance(kept, float):
+        words = f"{kept * 100:.0f} % of its first quarter's pace in its last (low below {_LEAST_KEPT * 100:.0f} %)"
+        yield Judgement(Rule.HEALTHY, _level(kept >= _LEAST_KEPT), words, kept)
+
+
 def _scaling(case: _Case) -> Iterator[Judgement]:
     share, count = case.record.values.get("efficiency"), len(case.record.gpu)
     if case.record.headline and isinstance(share, float):
@@ -140,6 +148,7 @@ _RULES = {
     "bench.launch": _launch,
     "bench.attn": _attention,
     "bench.train": _train,
+    "bench.soak": _soak,
     "bench.compile": _compile,
     "bench.ddp": _scaling,
 }

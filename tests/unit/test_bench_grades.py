@@ -135,6 +135,7 @@ def test_ranges_nobody_has_measured_make_a_result_low_and_never_bad() -> None:
         record("bench.launch", 300.0, unit="us", better="lower"),
         record("bench.attn", 5.0, params={"dtype": "bf16"}),
         record("bench.compile", 0.5, unit="x"),
+        record("bench.soak", 600.0, params={"dtype": "bf16"}, values={"last_over_first": 0.7}),
         record("bench.ddp", 100.0, unit="tokens/s", gpu=(0, 1), values={"efficiency": 0.1}),
     ]
     found = grade_run(run(*slow, gpus=(gpu(name="NVIDIA A800"), gpu(1, "NVIDIA A800"))), lambda _: Peers())
