@@ -14,8 +14,8 @@ from gpuconsole import images
 
 _FIGURES = ("fp32", "tf32", "fp16", "bf16", "fp8")
 _WRITTEN = ("verified", "derived")
-_NOT_FULL = ("laptop gpu", "max-q", "mobile")
-"""Boards of the same name with lower clocks, which the table's figures do not fit."""
+_NOT_FULL = ("laptop gpu", "max-q", "mobile", " mig ")
+"""Boards of the same name with lower clocks and parts of a board, which the table's figures do not fit."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,11 +136,12 @@ def _gpu(
     seen: SeenGpu, uuid: str | None, snapshot: GpuSnapshot, link: Callable[[str | None], tuple[int | None, int | None]]
 ) -> BenchGpu:
     found, mig = _found(uuid, snapshot)
-    common = BenchGpu(
-        seen.position, uuid, seen.name, seen.compute_capability, seen.multiprocessors, seen.memory_total_bytes
-    )  # fmt: skip
     if found is None:
-        return common
+        part = True if uuid is not None and uuid.startswith("MIG-") else None
+        return BenchGpu(
+            seen.position, uuid, seen.name, seen.compute_capability, seen.multiprocessors, seen.memory_total_bytes,
+            mig=part,
+        )  # fmt: skip
     generation, width = link(found.uuid)
     return BenchGpu(
         seen.position,

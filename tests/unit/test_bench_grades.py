@@ -170,7 +170,15 @@ def test_the_exact_name_chooses_the_datasheet(name: str, board: str, bf16: float
 
 
 @pytest.mark.parametrize(
-    "name", ["NVIDIA GeForce RTX 4090 Laptop GPU", "NVIDIA GeForce RTX 3080 Ti Laptop GPU", "NVIDIA H2000", "", None]
+    "name",
+    [
+        "NVIDIA GeForce RTX 4090 Laptop GPU",
+        "NVIDIA GeForce RTX 3080 Ti Laptop GPU",
+        "NVIDIA H2000",
+        "",
+        None,
+        "NVIDIA H100 80GB HBM3 MIG 1g.10gb",
+    ],
 )
 def test_no_datasheet_is_invented(name: str | None) -> None:
     assert benchsheets.datasheet(name) is None

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -14,7 +15,7 @@ from gpuconsole.gpu.model import Gpu, GpuProcess, ProcessKind
 from gpuconsole.host.model import GpuView, Holder
 from gpuconsole.host.processes import BLIND, ENDED
 from gpuconsole.probes.benchresults import BenchReport, BenchResult, BenchStatus
-from gpuconsole.probes.records import NO_GPUS, Environment, RunEnd, SeenGpu
+from gpuconsole.probes.records import NO_GPUS, AskedGpu, AskedGpus, Environment, RunEnd, SeenGpu
 from gpuconsole.services.benchassembly import assemble
 from gpuconsole.services.benchsampling import HostSamples, below_us, in_container, others_on
 from gpuconsole.services.session import Session
@@ -213,3 +214,16 @@ def test_a_run_knows_its_gpus_by_what_torch_saw_and_the_host_says(
     elsewhere = assemble(told, None, asked=NO_GPUS, taken_at=1.0, subject="x", subject_id="", elsewhere="far away")
     assert (elsewhere.machine.unknown, elsewhere.machine.cpu) == ("far away", None)
     assert elsewhere.benchmarks[0].contended is None
+
+
+def test_a_slice_is_known_as_one_where_the_host_tells_nothing_and_given_gpus_stand_in_for_unseen_ones() -> None:
+    result = BenchResult("bench.allreduce", "B11", BenchStatus.OK, device="cuda", gpu=(0, 1), unit="GB/s", score=1.0)
+    part = report(result, gpus=(SeenGpu(0, "MIG-1234", "NVIDIA H100 80GB HBM3 MIG 1g.10gb"),))
+    (gpu,) = assemble(part, None, asked=NO_GPUS, taken_at=1.0, subject="x", subject_id="").machine.gpus
+    assert gpu.mig is True
+    given = AskedGpus.of((AskedGpu("GPU-a", 0, "NVIDIA H200"), AskedGpu("GPU-b", 1, "NVIDIA H200")))
+    both = assemble(report(result, gpus=()), None, asked=given, taken_at=1.0, subject="x", subject_id="")
+    assert [each.uuid for each in both.machine.gpus] == ["GPU-a", "GPU-b"]
+    one = replace(result, gpu=(0,))
+    which = assemble(report(one, gpus=()), None, asked=given, taken_at=1.0, subject="x", subject_id="")
+    assert which.machine.gpus == (), "it cannot be told which of the two it was"
