@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuconsole.probes.payload import environment
-from gpuconsole.probes.payload.bench import data, mem, mm
+from gpuconsole.probes.payload.bench import data, mem, mm, placement
 from gpuconsole.probes.payload.bench.measurement import Skip
 from tests.payload.bench.pretended import GIB, pretended
 
@@ -104,3 +105,23 @@ def test_a_limit_of_the_container_counts_more_than_what_the_host_has(monkeypatch
     assert data.host_free_bytes() == 2 * GIB
     files["/sys/fs/cgroup/memory.max"] = "max"
     assert data.host_free_bytes() == 10 * GIB
+
+
+def test_the_node_a_gpu_hangs_on_is_told_with_how_near_the_processors_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "0000:3b:00.0").mkdir()
+    (tmp_path / "0000:3b:00.0" / "numa_node").write_text("1\n")
+    (tmp_path / "node1").mkdir()
+    (tmp_path / "node1" / "cpulist").write_text("4-7,12\n")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1, 4, 12})
+
+    def told(**known: int) -> dict[str, object]:
+        monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: SimpleNamespace(**known))
+        return placement.placement(torch, "cuda:0", devices=str(tmp_path), nodes=str(tmp_path))
+
+    assert told(pci_bus_id=0x3B) == {"numa_node": 1, "cpus_on_node_share": 0.5}
+    assert told(pci_bus_id=0x3C) == {}
+    assert told() == {}  # an older torch
+    (tmp_path / "0000:3b:00.0" / "numa_node").write_text("-1\n")
+    assert told(pci_bus_id=0x3B) == {}

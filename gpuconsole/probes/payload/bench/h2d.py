@@ -8,6 +8,7 @@ from typing import Any, Callable, Iterator
 from gpuconsole.probes.payload.bench import data
 from gpuconsole.probes.payload.bench.context import BenchContext
 from gpuconsole.probes.payload.bench.measurement import Measurement, Skip
+from gpuconsole.probes.payload.bench.placement import placement
 from gpuconsole.probes.payload.bench.timing import rounded, timed
 from gpuconsole.probes.payload.outcome import size
 
@@ -49,6 +50,7 @@ def run(context: BenchContext) -> Iterator[Measurement]:
         measured.headline = place == 0
         if measured.headline:
             measured.values["pinning_s"] = rounded(link.pinning_s, 3)
+            measured.values.update(placement(torch, device))
         key = "{direction} {memory}".format(**way)
         if measured.score is not None:
             scores[key] = measured.score
@@ -229,6 +231,7 @@ def others(context: BenchContext, count: int) -> Iterator[Measurement]:
                         yield Measurement.wrong(params, why, gpu=[position])
                         continue
                     score = rounded(count / timing.median_s / 1e9)
-                    yield Measurement(params, unit=UNIT, score=score, timing=timing, gpu=[position])
+                    values = placement(torch, device)
+                    yield Measurement(params, unit=UNIT, score=score, timing=timing, gpu=[position], values=values)
         except (RuntimeError, Skip) as error:
             yield Measurement.failed(params, error, gpu=[position])
