@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -148,9 +149,11 @@ def _with_host(
         return inside()
     with watch:
         report = inside()
-    results = [watch.result(check) for check in wanted]
-    for result in results:
-        on_record(result)
+    results = []
+    for check in wanted:
+        begun = time.monotonic()
+        results.append(replace(watch.result(check), seconds=round(time.monotonic() - begun, 3)))
+        on_record(results[-1])
     return with_host_checks(report, results)
 
 

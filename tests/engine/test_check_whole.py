@@ -8,7 +8,7 @@ import pytest
 
 from gpuconsole.probes import suite
 from gpuconsole.probes.records import RunEnd
-from tests.engine.checking import OK, SKIP, WARN, Checked
+from tests.engine.checking import OK, SKIP, WARN, Checked, result
 
 pytestmark = pytest.mark.engine
 
@@ -23,5 +23,12 @@ def test_each_has_a_result_in_a_sound_container_and_leaves_nothing(modern: Check
     assert [check.id for check in report.checks] == [check.id for check in suite.in_order()]
     assert {check.status for check in report.checks} <= {OK, SKIP, WARN}, report.checks
     assert all(check.why for check in report.checks if check.status is not OK)
+    assert all(check.seconds is not None for check in report.checks)
+    compiled = result(report, "check.compile")
+    assert compiled.status is WARN
+    assert "there is no C++ compiler" in compiled.why
+    assert "build-essential" in compiled.fix
+    assert result(report, "check.all-reduce").value["exact"] == [True, True]
+    assert result(report, "check.gpu-health").status is SKIP
     assert modern.is_clean(name)
     assert not list(workspace.iterdir())

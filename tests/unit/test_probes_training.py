@@ -151,6 +151,22 @@ def test_a_compile_that_does_not_end() -> None:
     found = compiling.judge(pieces(), ended=False, text="", stray="")
     assert found.status == "warn"
     assert "not come to its end after 60 s" in found.why
+    found = compiling.judge(pieces(compiler=None), ended=False, text="", stray="")
+    assert "and there is no C compiler (gcc, clang)" in found.why
+    assert "build-essential" in found.fix
+
+
+def test_without_a_compiler_the_cpu_is_not_tried(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("CXX", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert not compiling.can_begin("cpu")
+    assert compiling.can_begin("cuda")
+    tool = tmp_path / "my-g++"
+    tool.write_text("#!/bin/sh\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("CXX", "my-g++ -std=c++17")
+    assert compiling.compiler_of("cpu") == str(tool)
+    assert compiling.can_begin("cpu")
 
 
 def test_the_cache_of_compile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

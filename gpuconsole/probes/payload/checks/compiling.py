@@ -18,8 +18,8 @@ LIMIT_S = 60.0
 """From its start; a first compilation takes 10 to 60 s."""
 _PART = "compiled"
 _CACHE = "TORCHINDUCTOR_CACHE_DIR"
-_COMPILERS = {"cuda": ("CC", ("gcc", "clang", "cc")), "cpu": ("CXX", ("g++", "clang++", "c++"))}
-"""The variable that names a compiler, and those looked for without it: Triton needs C, the CPU's back end C++."""
+_COMPILERS = {"cuda": ("CC", ("gcc", "clang")), "cpu": ("CXX", ("g++",))}
+"""The variable that names a compiler, and those looked for without it: Triton takes C, the CPU's back end C++."""
 _NO_COMPILER = "Install gcc and g++ in the image: apt-get install -y build-essential."
 _NO_HEADER = "Install the headers of this Python in the image: apt-get install -y python3-dev."
 _NO_CACHE = "Set TORCHINDUCTOR_CACHE_DIR to a folder that can be written and whose programs may be run."
@@ -45,7 +45,8 @@ _WORDS = (
 
 def begin(context: Context) -> None:
     """Start to compile, in a process that has not touched the settings of precision: mixing them breaks it."""
-    if hasattr(context.torch, "compile") and context.statuses.get("check.kernel") != FAIL:
+    kind = "cuda" if context.cuda else "cpu"
+    if hasattr(context.torch, "compile") and context.statuses.get("check.kernel") != FAIL and can_begin(kind):
         folder = str(context.config["folder"])
         environment = {
             "TRITON_CACHE_DIR": os.path.join(folder, "triton"),
@@ -54,7 +55,7 @@ def begin(context: Context) -> None:
         if "TORCHINDUCTOR_COMPILE_THREADS" not in os.environ:
             environment["TORCHINDUCTOR_COMPILE_THREADS"] = "1"  # else it starts a pool of processes, which can stay
         told = {"device": "cuda:0" if context.cuda else "cpu"}
-        if not context.cuda:
+        if kind == "cpu":
             environment.update(_FOR_CPU)
         context.apart[_PART] = apart.start(_PART, told, archive=str(context.config["archive"]), environment=environment)
 
@@ -65,29 +66,41 @@ def run(context: Context) -> Outcome:
         return Outcome(SKIP, "torch {} has no torch.compile".format(context.torch.__version__))
     if _PART not in context.apart:
         begin(context)
-    if _PART not in context.apart:
-        return Outcome(SKIP, "kernels do not run", "See check.kernel.")
-    process = context.apart.pop(_PART)
     kind = "cuda" if context.cuda else "cpu"
-    pieces = look_around(kind, str(context.config["folder"]))
+    pieces = dict(look_around(kind, str(context.config["folder"])), device=kind)
+    if _PART not in context.apart:
+        if can_begin(kind):
+            return Outcome(SKIP, "kernels do not run", "See check.kernel.")
+        why, fix = explain(dict(pieces, failure=None), "")
+        return Outcome(WARN, "torch.compile does not work: {}".format(why), fix, pieces)
+    process = context.apart.pop(_PART)
     ended = process.wait(process.begun + LIMIT_S)
     process.kill()
     value = {name: process.told.get(name) for name in ("error", "compile_s", "failure", "kind")}
-    value.update(pieces, device=kind, tolerance=TOLERANCE)
+    value.update(pieces, tolerance=TOLERANCE)
     outcome = judge(value, ended=ended, text=process.told.get("text") or "", stray=process.stray)
     outcome.value = value
     return outcome
 
 
-def look_around(kind: str, ours: str) -> dict[str, Any]:
-    """The pieces that ``torch.compile`` needs on ``kind``, each as found here; ``ours`` is our own folder."""
+def can_begin(kind: str) -> bool:
+    """Trying tells more than looking; but without a compiler the CPU's back end gives up after many seconds."""
+    return kind == "cuda" or compiler_of(kind) is not None
+
+
+def compiler_of(kind: str) -> str | None:
+    """The compiler that would be used."""
     variable, names = _COMPILERS[kind]
     named = os.environ.get(variable, "").split()
-    compiler = shutil.which(named[0]) if named else next(filter(None, map(shutil.which, names)), None)
+    return shutil.which(named[0]) if named else next(filter(None, map(shutil.which, names)), None)
+
+
+def look_around(kind: str, ours: str) -> dict[str, Any]:
+    """The pieces that ``torch.compile`` needs on ``kind``, each as found here; ``ours`` is our own folder."""
     header = os.path.join(sysconfig.get_path("include") or "", "Python.h")
     cache = cache_folder(ours)
     return {
-        "compiler": compiler,
+        "compiler": compiler_of(kind),
         "python_header": header if os.path.exists(header) else None,
         "triton": importlib.util.find_spec("triton") is not None,
         "cache": cache,
@@ -136,6 +149,9 @@ def judge(value: dict[str, Any], *, ended: bool, text: str, stray: str) -> Outco
         return _of_result(value)
     if not ended:
         why = "torch.compile had not come to its end after {:.0f} s".format(LIMIT_S)
+        if value["compiler"] is None or value["python_header"] is None:
+            missing, fix = explain(value, "")
+            return Outcome(WARN, "{}, and {}".format(why, missing), fix)
         return Outcome(WARN, why, "Look at the load of the processors and at the disk under the cache's folder.")
     words = " ".join((text, stray)) if value["failure"] is None else text or value["failure"]
     if "failed to map segment" in words and not value["cache_problem"]:
