@@ -29,15 +29,8 @@ def context(place: Path, *, mode: str, budget_s: float) -> BenchContext:
 
 def figure(**fields: Any) -> dict[str, Any]:
     """What a rank tells of a collective."""
-    return {
-        "rank": 0,
-        "stat": STAT,
-        "noisy": False,
-        "began": 1.0,
-        "ended": 2.0,
-        "cold_s": 0.1,
-        "backend": "nccl",
-    } | fields
+    told = {"rank": 0, "stat": STAT, "noisy": False, "began": 1.0, "ended": 2.0, "cold_s": 0.1, "backend": "nccl"}
+    return told | {"peak_reserved_bytes": None} | fields
 
 
 def test_two_processes_do_every_collective_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,11 +60,12 @@ def test_bus_bandwidth_is_that_of_nccl_tests(operation: str, count: int, factor:
 
 def test_the_slowest_rank_counts() -> None:
     params = {"operation": "all_reduce", "dtype": "fp32", "bytes": GIB}
-    slow = figure(rank=1, stat=dict(STAT, median_ms=4.0), nccl_version="2.21.5", ended=3.0)
+    slow = figure(rank=1, stat=dict(STAT, median_ms=4.0), nccl_version="2.21.5", ended=3.0, peak_reserved_bytes=GIB)
     told = allreduce.measurement_of(params, [figure(), slow], on_gpu=True, largest=GIB)
     assert told.score == told.values["algbw_gb_per_s"] == pytest.approx(GIB / 0.004 / 1e9, rel=1e-5)
     assert (told.values["slowest_rank"], told.values["slowest_over_fastest"]) == (1, 2.0)
     assert (told.values["nccl_version"], told.gpu, told.headline, told.ended) == ("2.21.5", [0, 1], True, 3.0)
+    assert told.peak_reserved_bytes == GIB
 
 
 def test_a_wrong_sum_has_no_speed() -> None:

@@ -128,6 +128,7 @@ def measurement_of(params: dict[str, Any], parts: list[dict[str, Any]], *, on_gp
         began=min(part["began"] for part in parts),
         ended=max(part["ended"] for part in parts),
         cold_s=max(part["cold_s"] for part in parts),
+        peak_reserved_bytes=max((part["peak_reserved_bytes"] or 0 for part in parts), default=0) or None,
     )
     measurement.stat = slowest["stat"]
     return measurement
@@ -184,6 +185,7 @@ def rank(world: World, told: dict[str, Any]) -> None:
             cold_s=timing.cold_s,
             backend="nccl" if world.on_gpu else "gloo",
             nccl_version=nccl_version(torch) if world.on_gpu else None,
+            peak_reserved_bytes=world.peak_reserved_bytes(),
         )
 
 

@@ -121,6 +121,7 @@ def measurement_of(record: dict[str, Any], *, cuda: bool) -> Measurement:
         measurement.stat, measurement.noisy = record["stat"], record["noisy"]
         measurement.cold_s = record["compile_s"]
     measurement.began, measurement.ended = record["began"], record["ended"]
+    measurement.peak_reserved_bytes = record.get("peak_reserved_bytes")
     measurement.headline = params == HEADLINE
     return measurement
 
@@ -146,6 +147,7 @@ def rank(world: World, told: dict[str, Any]) -> None:
             facts = cases[name].warm(mode, told) if told["stage"] == "warm" else cases[name].cold(mode, told)
         except Exception as error:
             facts = {"why": "{}: {}".format(type(error).__name__, telling_line(error))}
+        facts["peak_reserved_bytes"] = world.peak_reserved_bytes()
         world.emit("case", case=name, mode=mode, stage=told["stage"], began=began, ended=time.time(), **facts)
 
 

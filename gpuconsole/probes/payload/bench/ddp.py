@@ -188,8 +188,7 @@ def train(
     params = dict(size.params(), precision=precision)
     if sharded and fully_shard_of(torch) is None:
         return {"skipped": "torch {} has no FSDP2".format(torch.__version__), "params": params}
-    if world.on_gpu:
-        torch.cuda.reset_peak_memory_stats(world.device)
+    world.peak_reserved_bytes()
     decoder = model.make_decoder(size, world.device)
     if sharded:
         shard(world, decoder, precision)
@@ -218,7 +217,7 @@ def train(
         "loss_last": round(losses[-1], 4),
         "fault": training.fault_of(losses, math.log(size.vocabulary)),
         "norm": math.sqrt(squares),
-        "peak_reserved_bytes": int(torch.cuda.max_memory_reserved(world.device)) if world.on_gpu else None,
+        "peak_reserved_bytes": world.peak_reserved_bytes(),
     }
     del trainer, trained, decoder
     gc.collect()  # DDP holds itself in circles

@@ -85,6 +85,14 @@ class World:
         samples = clock.samples(fn, count, inner=1, flush=before)
         return Timing(samples, cold_s=cold_s, began=began, ended=time.time())
 
+    def peak_reserved_bytes(self) -> int | None:
+        """The most GPU memory this process held since it was last asked; None without a GPU."""
+        if not self.on_gpu:
+            return None
+        peak = int(self.torch.cuda.max_memory_reserved(self.device))
+        self.torch.cuda.reset_peak_memory_stats(self.device)
+        return peak
+
     def leave(self) -> None:
         """Leave the group again."""
         if self.store is not None:
