@@ -48,6 +48,8 @@ class Identity:
     needs_files: bool = False
     """Its name stands in a ``passwd`` and a ``group`` of ours."""
     home: str = ""
+    reason: str = ""
+    """One sentence for the person who launches; empty when there is nothing to say."""
     notes: tuple[str, ...] = ()
 
 
@@ -79,6 +81,8 @@ def identity_of(spec: LaunchSpec, info: EngineInfo, *, image_environment: Mappin
         tmpfs=scratch,
         needs_files=info.local and not {PASSWD, GROUP} & targets,
         home=home,
+        reason=f"It runs as {_entry_name(caller)} ({caller.uid}:{caller.gid}), who owns what it writes; "
+        "--user image keeps the image's own user.",
         notes=notes,
     )
 

@@ -61,8 +61,9 @@ class LaunchPlan:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Which GPUs and which way, and why; empty without GPUs."""
-        return tuple(reason for reason in (self.choice.reason, self.route.reason) if reason)
+        """Which GPUs and which way, and why; and who runs it, where that is the caller."""
+        user = self.who.identity.reason if self.who is not None else ""
+        return tuple(reason for reason in (self.choice.reason, self.route.reason, user) if reason)
 
     @property
     def own_files(self) -> tuple[str, ...]:

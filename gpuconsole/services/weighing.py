@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpuconsole.core.errors import Conflict, ConsoleError, GpuNotFound, NotFound, Refused
+from gpuconsole.core.errors import Conflict, ConsoleError, GpuNotFound, Refused
 from gpuconsole.core.text import plain_line
 from gpuconsole.launch.options import LaunchOptions, read_options
 from gpuconsole.launch.preflight import Finding, standing
@@ -43,13 +43,7 @@ def spec_of(session: Session, options: LaunchOptions) -> LaunchSpec:
         SpecInvalid: With every field that cannot be used.
         NotFound: The folder this program works in is gone.
     """
-    try:
-        around = session.surroundings()
-    except FileNotFoundError as error:
-        raise NotFound(
-            "The folder gpuconsole was started in is gone.", hint="Start it again from a folder that is there."
-        ) from error
-    return read_options(options, around)
+    return read_options(options, session.surroundings())
 
 
 def weigh(session: Session, options: LaunchOptions, *, name: str | None = None) -> Weight:
