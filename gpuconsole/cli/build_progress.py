@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 from typing import Protocol
 
@@ -131,38 +132,64 @@ class Picture:
     def __init__(self, glyphs: Glyphs) -> None:
         self._glyphs = glyphs
         self._canvas = Canvas(glyphs.text)
-        self._lines: list[str] = []
-        self._step = -1
-        self._told_at = 0.0
+        self._lock = threading.Lock()
+        self._closed = threading.Event()
+        self._state = BuildState("")
+        self._began_at = time.monotonic()
+        self._drawn_at = 0.0
 
     def begin(self, chosen: Chosen) -> None:
-        """Draw it for the first time."""
+        """Draw it for the first time; from then on the time goes on, also while a step says nothing."""
         self.state(BuildState(chosen.name))
+        threading.Thread(target=self._tick, name="build-picture", daemon=True).start()
 
     def state(self, state: BuildState) -> None:
         """Draw anew, some times a second."""
-        now = time.monotonic()
-        if state.step == self._step and now - self._told_at < _DRAW_S:
-            return
-        self._step, self._told_at = state.step, now
-        columns, rows = self._canvas.room
-        self._lines = picture(state, self._glyphs, columns, rows)
-        self._canvas.put(self._lines)
+        with self._lock:
+            fresh = state.step != self._state.step
+            self._state = state
+            if fresh or time.monotonic() - self._drawn_at >= _DRAW_S:
+                self._draw()
 
     def say(self, text: str) -> None:
         """A line that stays, above the picture."""
-        self._canvas.put([])
-        talk(text)
-        self._canvas.put(self._lines)
+        with self._lock:
+            self._canvas.put([])
+            talk(text)
+            self._draw()
 
     def close(self) -> None:
         """Leave nothing of the picture behind."""
-        self._canvas.put([])
+        self._closed.set()
+        with self._lock:
+            self._canvas.put([])
+
+    def _tick(self) -> None:
+        while not self._closed.wait(1.0):
+            with self._lock:
+                self._draw()
+
+    def _draw(self) -> None:
+        if self._closed.is_set():
+            return
+        columns, rows = self._canvas.room
+        elapsed = time.monotonic() - self._began_at
+        self._canvas.put(picture(self._state, self._glyphs, columns, rows, elapsed_s=elapsed))
+        self._drawn_at = time.monotonic()
 
 
-def picture(state: BuildState, glyphs: Glyphs, columns: int, rows: int) -> list[str]:
-    """The lines of a picture: the whole, then the pull of the base, or the last line and the download under way."""
-    lines = [f"Building {state.name}"]
+def picture(state: BuildState, glyphs: Glyphs, columns: int, rows: int, *, elapsed_s: float | None = None) -> list[str]:
+    """The lines of a picture: the whole, then the pull of the base, or the last line and the download under way.
+
+    Args:
+        state: How far the build is.
+        glyphs: What bars are drawn with.
+        columns: Of the terminal.
+        rows: Lines there are.
+        elapsed_s: Since the build began; None leaves it out.
+    """
+    passed = "" if elapsed_s is None else f"  {int(elapsed_s) // 60}:{int(elapsed_s) % 60:02}"
+    lines = [f"Building {state.name}{passed}"]
     if state.pull is not None:
         return (lines + pull_picture([state.pull], glyphs, max(1, rows - 1)))[:rows]
     where = f"step {state.step}/{state.steps}, {state.words}" if state.step else "beginning"

@@ -157,7 +157,8 @@ def test_a_download_is_told_with_bytes_rate_and_time_left() -> None:
     assert state.download == "270 MiB of 900 MiB, 30 MiB/s, 21 s left"
     assert state.share == 0.5
     assert not any(line.startswith("Progress") for line in meter.lines)
-    shown = picture(state, Glyphs(unicode=True), 60, 24)
+    shown = picture(state, Glyphs(unicode=True), 60, 24, elapsed_s=125.4)
+    assert shown[0] == "Building pytorch-cuda:v2.9  2:05"
     assert all(len(line) <= 79 for line in shown)
     assert "270 MiB of 900 MiB" in shown[-1]
     done = meter.add(BuildProgress("Installing collected packages: torch"))
