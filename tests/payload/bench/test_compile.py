@@ -76,6 +76,11 @@ def test_a_compiler_that_computes_something_else_is_wrong(factor: float, wrong: 
         ("fatal error: Python.h: No such file or directory", "the image has no Python headers (Python.h)"),
         ("TritonMissing: Cannot find a working triton installation.", "the image has no working Triton"),
         ("RuntimeError: Dynamo is not supported on Python 3.12+", "this torch does not compile on this Python"),
+        (
+            "ImportError: /dev/shm/x/c.so: failed to map segment from shared object",
+            "what is compiled must not be run: its folder is mounted noexec",
+        ),
+        ("GPUTooOldForTriton: Found Tesla P4 which is too old to be supported", "this GPU is too old for Triton"),
         ("RuntimeError: triton kernel launch failed", ""),
     ],
 )

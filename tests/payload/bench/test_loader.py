@@ -82,3 +82,5 @@ def test_the_time_of_a_sample_is_taken_over_rounds_of_all_workers() -> None:
     stamps = [0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 2.0]
     assert loader.windows_ms(stamps, 3) == pytest.approx([1000 / 3, 1000 / 3])
     assert loader.windows_ms([0.0, 1.0, 2.0], 8) == pytest.approx([1000.0])
+    assert [loader.width_for(count, 4) for count in (10, 80, 400, 1000)] == [4, 4, 20, 48]
+    assert loader.width_for(400, 0) == 20

@@ -215,6 +215,14 @@ def test_the_cause_is_told_before_its_effects(errors: dict[int, str], told: int)
     assert ranks.root_of({0: "ValueError: no"}, 1) == "ValueError: no"
 
 
+def test_nccls_least_telling_error_is_explained_where_shared_memory_is_small() -> None:
+    error = "rank 0 of 2: DistBackendError: NCCL error: unhandled system error (run with NCCL_DEBUG=INFO for details)"
+    assert "/dev/shm is 64 MiB, too small for NCCL" in ranks.hint_for(error, 64 << 20)
+    assert not ranks.hint_for(error, 8 << 30)
+    assert not ranks.hint_for(error, None)
+    assert not ranks.hint_for("RuntimeError: CUDA out of memory", 64 << 20)
+
+
 @pytest.mark.parametrize(
     ("once_ms", "slice_s", "count"), [(1.0, 1.0, 1000), (0.001, 1.0, 2000), (100.0, 1.0, 20), (1000.0, 1.0, 5)]
 )

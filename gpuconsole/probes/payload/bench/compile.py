@@ -31,6 +31,8 @@ _SHARES = {"cold": 1.3, "warm": 0.6}
 _CAUSES = (
     (("Failed to find C compiler", "InvalidCxxCompiler", "No working C++ compiler"), "the image has no compiler"),
     (("Python.h",), "the image has no Python headers (Python.h)"),
+    (("failed to map segment",), "what is compiled must not be run: its folder is mounted noexec"),
+    (("too old to be supported",), "this GPU is too old for Triton"),
     (("working triton", "TritonMissing", "No module named 'triton'"), "the image has no working Triton"),
     (("not supported on Python", "not yet supported for"), "this torch does not compile on this Python"),
 )

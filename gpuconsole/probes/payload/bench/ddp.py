@@ -43,7 +43,8 @@ def run(context: BenchContext) -> Iterator[Measurement]:
     try:
         for record in records:
             if record["t"] == "at":
-                context.report(record["text"])
+                if record["rank"] == 0:
+                    context.report(record["text"])
                 continue
             heard.append(record)
             parts = [one for one in heard if one["wanted"] == left[0]]

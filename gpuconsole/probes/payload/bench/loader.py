@@ -14,7 +14,7 @@ from typing import Any, Iterator
 
 from gpuconsole.probes.payload.bench.context import BenchContext
 from gpuconsole.probes.payload.bench.measurement import Measurement, Skip
-from gpuconsole.probes.payload.bench.timing import Timing
+from gpuconsole.probes.payload.bench.timing import LEAST_N, Timing
 from gpuconsole.probes.payload.checks.shm import SHM
 from gpuconsole.probes.payload.environment import cpus
 from gpuconsole.probes.payload.outcome import size
@@ -26,8 +26,6 @@ _PRIME = 251
 _PREFETCH = 2
 _WARM = 4
 """Samples of each worker that are not timed: they were made while nobody waited."""
-_LEAST = 20
-"""Rounds of all workers that a figure rests on, where time allows."""
 _ENDLESS = 1 << 40
 _STUCK_S = 20
 _WORKERS_PER_CPU = 2
@@ -140,10 +138,10 @@ def load(context: BenchContext, params: dict[str, Any], slice_s: float) -> Measu
             if got != [expected(index, place) for place in places]:
                 return Measurement.wrong(params, "sample {} came to the device with other bytes".format(index))
         began = time.time()
-        stamps = arrivals(context, samples, slice_s, least=_LEAST * max(1, workers))
+        stamps = arrivals(context, samples, slice_s, least=LEAST_N * max(1, workers))
     finally:
         del samples  # ends the workers
-    timing = Timing(windows_ms(stamps, max(1, workers)), began=began, ended=time.time())
+    timing = Timing(windows_ms(stamps, width_for(len(stamps) - 1, workers)), began=began, ended=time.time())
     per_s = 1.0 / timing.median_s
     values = {"samples_per_s": round(per_s, 2), "start_s": round(start_s, 3)}
     return Measurement(params, unit=UNIT, score=round(per_s * count / 1e9, 4), timing=timing, values=values)
@@ -161,8 +159,14 @@ def arrivals(context: BenchContext, samples: Iterator[Any], slice_s: float, *, l
     return stamps
 
 
+def width_for(count: int, workers: int) -> int:
+    """Samples in a window: whole rounds of the workers, who deliver by turns, and some twenty windows in all."""
+    rounds = max(1, workers)
+    return rounds * max(1, count // (LEAST_N * rounds))
+
+
 def windows_ms(stamps: list[float], width: int) -> list[float]:
-    """Milliseconds a sample took, by windows of ``width`` samples: workers deliver in rounds."""
+    """Milliseconds a sample took, by windows of ``width`` samples."""
     edges = stamps[::width]
     if len(edges) < 2:
         edges, width = [stamps[0], stamps[-1]], max(1, len(stamps) - 1)

@@ -17,9 +17,10 @@ from importlib import import_module
 from typing import Any, Iterator
 
 from gpuconsole.probes.payload.bench.world import World
+from gpuconsole.probes.payload.checks.shm import DOCKER_DEFAULT_BYTES, SHM
 from gpuconsole.probes.payload.child import died_of
-from gpuconsole.probes.payload.environment import cpus
-from gpuconsole.probes.payload.outcome import first_line
+from gpuconsole.probes.payload.environment import cpus, shm_total
+from gpuconsole.probes.payload.outcome import first_line, size
 from gpuconsole.probes.payload.stream import SEPARATOR, Emitter
 from gpuconsole.probes.payload.worker import die_with_parent
 
@@ -186,7 +187,8 @@ class _Crew:
     def _judge(self) -> None:
         errors = {rank.number: rank.error for rank in self._ranks if rank.error}
         if errors:
-            raise RanksFailed(root_of(errors, len(self._ranks)))
+            root = root_of(errors, len(self._ranks))
+            raise RanksFailed(root + hint_for(root, shm_total()))
         if not all(rank.done for rank in self._ranks):
             waiting = [str(rank.number) for rank in self._ranks if not rank.done]
             text = "rank {} of {} did not end within {:g} s, at {}"
@@ -210,6 +212,13 @@ def root_of(errors: dict[int, str], count: int) -> str:
 
     rank = min(errors, key=effect)
     return errors[rank] if count == 1 else "rank {} of {}: {}".format(rank, count, errors[rank])
+
+
+def hint_for(error: str, shm_bytes: int | None) -> str:
+    """What NCCL's least telling error most often means, to be added to it; empty when it means something else."""
+    if "unhandled system error" in error and shm_bytes is not None and shm_bytes <= DOCKER_DEFAULT_BYTES:
+        return "; {} is {}, too small for NCCL: --shm-size 8g gives it more".format(SHM, size(shm_bytes))
+    return ""
 
 
 def serve(config: dict[str, Any]) -> int:
