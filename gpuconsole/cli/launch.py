@@ -31,6 +31,10 @@ Examples:
 or UUIDs; all, none, auto (one). Containers get them by UUID, whatever was written.
 A port is on 127.0.0.1 unless an address is written. /dev/shm gets 8 GiB, half of the
 memory at most, since the engine's own 64 MiB kill DataLoader workers and NCCL.
+With folders of the host it runs as you, under your name, with a home in /tmp: files come out
+as yours. --user image keeps the image's own user.
+Secrets: -e WANDB_API_KEY or -e MLFLOW_TRACKING_TOKEN pass them from this shell, and
+--secret netrc=~/.netrc as a file, which nobody sees who inspects the container.
 Ctrl+c up to the first second after the start leaves nothing behind; later, and while
 --wait follows it, the container goes on."""
 

@@ -6,6 +6,7 @@ files, variables and devices. Within its own folder it may do so; what is beyond
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import stat
@@ -20,7 +21,8 @@ from gpuconsole.engine.model import Mount
 from gpuconsole.launch.fields import LOOPBACK, Surroundings, parse_port, parse_volume
 from gpuconsole.launch.places import parse_mount
 from gpuconsole.launch.profiles import Layer, ResolvedProfile
-from gpuconsole.services.secrets import is_secret_name
+from gpuconsole.launch.variables import read_env_file
+from gpuconsole.services.secrets import is_secret_name, mask_value
 
 _SYSTEM = ("/etc", "/root", "/boot", "/dev", "/proc", "/sys", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/var", "/run")
 _INSIDE_SYSTEM = ("/etc", "/root", "/boot", "/dev", "/proc", "/sys", "/run", "/var/run", "/var/lib/docker")
@@ -38,12 +40,13 @@ class Reach:
 
 
 def reaches(profile: ResolvedProfile, around: Surroundings) -> tuple[Reach, ...]:
-    """All that the project's part of a profile reaches outside of its folder; nothing for the user's own profiles."""
-    found: list[Reach] = []
-    for layer in profile.layers:
-        if layer.source.of_project:
-            found += _of_layer(layer, around)
-    return tuple(dict.fromkeys(found))
+    """All that a project's profile reaches outside of its folder; nothing for the user's own profiles.
+
+    What it takes from a profile of the user's counts as well: the project chooses the image that gets it.
+    """
+    if not any(layer.source.of_project for layer in profile.layers):
+        return ()
+    return tuple(dict.fromkeys(reach for layer in profile.layers for reach in _of_layer(layer, around)))
 
 
 def _of_layer(layer: Layer, around: Surroundings) -> Iterator[Reach]:
@@ -55,13 +58,29 @@ def _of_layer(layer: Layer, around: Surroundings) -> Iterator[Reach]:
         real = os.path.realpath(around.absolute(path))
         if not _within(real, str(folder)):
             yield Reach(f"reads {plain_line(real)}")
-    yield from (Reach(f"passes {name} of this shell") for name in sorted(layer.used) if is_secret_name(name))
+    passed = layer.used | _named_in_files(layer, around)
+    yield from (Reach(f"passes {plain_line(name)} of this shell") for name in sorted(passed) if _secret(name, around))
     yield from (Reach(f"gives the device {plain_line(text)}", dangerous=True) for text in fields.get("devices", ()))
     for field, word in (("network", "network"), ("ipc", "shared memory")):
         value = str(fields.get(field, ""))
         if value == "host" or value.startswith("container:"):
             yield Reach(f"uses the {word} of {'this machine' if value == 'host' else plain_line(value[10:])}")
     yield from (Reach(f"opens {plain_line(text)} to the network") for text in _public(fields.get("ports", ())))
+
+
+def _named_in_files(layer: Layer, around: Surroundings) -> set[str]:
+    """Variables of the shell that the environment files name: a line without ``=`` passes one on."""
+    found: set[str] = set()
+    for path in layer.fields.get("env_files", ()):
+        with contextlib.suppress(ValueError):  # told as a wrong field
+            found |= {name for name, value in read_env_file(around.absolute(path)) if value is None}
+    return found
+
+
+def _secret(name: str, around: Surroundings) -> bool:
+    """Whether the shell's variable looks like a secret: by its name, or by what is in it."""
+    value = around.environment.get(name)
+    return value is not None and (is_secret_name(name) or mask_value(name, value) != value)
 
 
 def _owner(layer: Layer) -> Iterator[Reach]:

@@ -27,7 +27,7 @@ from gpuconsole.services import profiles as service
 from gpuconsole.services.profilereach import reaches
 from gpuconsole.services.profiles import allow, explained, list_profiles, options_with, profile_sources, to_be_allowed
 
-ENVIRONMENT = {"LR": "0.3", "HF_TOKEN": "hf_secret", "EMPTY": "", "TWO": "a b"}
+ENVIRONMENT = {"LR": "0.3", "HF_TOKEN": "hf_secret", "EMPTY": "", "TWO": "a b", "DB": "postgres://me:hush@db/x"}
 
 
 @pytest.fixture
@@ -309,6 +309,7 @@ def test_what_is_beyond_its_folder_is_named_and_what_hands_over_the_machine_is_d
     top = project.parent
     (project / "link").symlink_to(top / "home/.ssh")
     (project / "out").symlink_to(top / "outside")
+    (project / "names.env").write_text("LR\nGONE_TOKEN\nHF_TOKEN\nOWN_TOKEN=x\n")
     for text, words, dangerous in (
         ('volumes = ["../outside:/o:ro"]', f"mounts {top}/outside, to be read", False),
         ('volumes = ["./out:/o"]', f"mounts {top}/outside, to be written", False),
@@ -325,6 +326,8 @@ def test_what_is_beyond_its_folder_is_named_and_what_hands_over_the_machine_is_d
         ('ipc = "container:x"', "uses the shared memory of x", False),
         ('ports = ["0.0.0.0:80:80"]', "opens 0.0.0.0:80:80 to the network", False),
         ('env = ["HF_TOKEN"]', "passes HF_TOKEN of this shell", False),
+        ('env_files = ["names.env"]', "passes HF_TOKEN of this shell", False),
+        ('env = { A = "${DB}" }', "passes DB of this shell", False),
         ('command = ["x", "${HF_TOKEN}"]', "passes HF_TOKEN of this shell", False),
         ('env_files = ["/etc/hostname"]', "reads /etc/hostname", False),
         ('secrets = { a = "~/work" }', f"reads {top}/home/work", False),
@@ -346,6 +349,14 @@ def test_a_socket_is_dangerous_wherever_it_is(project: Path, around: Surrounding
 def test_ones_own_profiles_are_not_asked_about(project: Path, around: Surroundings) -> None:
     mine = source('[profiles.train]\nimage = "a"\nvolumes = ["/:/host"]\n', project, of_project=False)
     assert not to_be_allowed(resolve("train", (mine,), ENVIRONMENT), around, force=())
+
+
+def test_what_a_project_takes_from_ones_own_profile_is_asked_about(project: Path, around: Surroundings) -> None:
+    own = '[profiles.mine]\nimage = "mine:1"\nvolumes = ["~/work:/w"]\nenv = ["HF_TOKEN"]\n'
+    found = profile('[profiles.train]\nextends = "mine"\nimage = "theirs:1"\n', folder=project, own=own)
+    assert [each.words for each in reaches(found, around)] == [
+        f"mounts {project.parent}/home/work, to be written", "passes HF_TOKEN of this shell",
+    ]  # fmt: skip
 
 
 def test_what_was_allowed_holds_until_it_reaches_further(project: Path, around: Surroundings) -> None:
