@@ -79,6 +79,8 @@ def test_numbers_are_random_and_the_same_each_time() -> None:
     for matrix in (one.a, one.b):
         assert matrix.unique().numel() > 0.99 * matrix.numel()
     buffers = mem.Buffers(torch, 64 * MIB, device="cpu")
+    buffers.prepare("triad")
+    assert not torch.equal(buffers.a, buffers.b)
     for buffer in (buffers.a, buffers.b):
         assert 0.9 < float(buffer.std()) < 1.1
         assert float(buffer.abs().max()) > 3

@@ -18,14 +18,16 @@ TINY = {
     "mm_size": 64, "buffer_bytes": 1 << 18, "attn_size": [1, 2, 64, 32], "soak_size": 64, "soak_s": 0.05,
     "link_bytes": 1 << 18, "launches": 50,
 }  # fmt: skip
+BUDGET_S = 0.05
 BENCHMARKS = {"mm": mm.run, "mem": mem.run, "launch": launch.run, "attn": attn.run, "soak": soak.run}
 ON_GPUS = {**BENCHMARKS, "h2d": h2d.run}
 UNITS = {"mm": "TFLOP/s", "mem": "GB/s", "launch": "us", "attn": "TFLOP/s", "soak": "TFLOP/s", "h2d": "GB/s"}
 
 
 @pytest.fixture(autouse=True)
-def quick_flush(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Emptying a cache that is not there would take most of the time."""
+def in_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is left out for lack of time, and no time is spent on emptying a cache that is not there."""
+    monkeypatch.setattr(mem, "_LEAST_SHARE", -1e9)
     monkeypatch.setattr(data, "flusher", lambda torch, device: None if device == "cpu" else lambda: None)
 
 
@@ -36,7 +38,7 @@ def measure(
     device = "cuda:0" if gpus else "cpu"
     config = {"mode": "full" if full else "quick", "options": {**TINY, **options}}
     context = BenchContext(config, lambda _: None, torch, device=device, gpus=gpus)
-    context.begin(0.05)
+    context.begin(BUDGET_S)
     return list(run(context))
 
 
@@ -166,6 +168,15 @@ def test_a_type_that_fails_leaves_the_others(monkeypatch: pytest.MonkeyPatch) ->
     assert found["tf32"].status == SKIPPED
     assert found["tf32"].why.startswith("memory: ")
     assert found["bf16"].status == found["fp32"].status == OK
+
+
+def test_where_the_copy_took_all_the_time_the_triad_is_left_out() -> None:
+    config = {"mode": "quick", "options": TINY}
+    context = BenchContext(config, lambda _: None, torch, device="cpu", gpus=0)
+    context.begin(0.0)
+    copy, triad = mem.run(context)
+    assert (copy.status, copy.headline) == (OK, True)
+    assert (triad.status, triad.why) == (SKIPPED, "time: 0.0 s are left")
 
 
 def test_memory_that_changes_what_it_holds_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

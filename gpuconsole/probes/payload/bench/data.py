@@ -132,9 +132,9 @@ def random_matrix(torch: Any, shape: tuple[int, ...], dtype: Any, *, device: str
     return values if dtype == torch.float32 else values.to(dtype)
 
 
-def fill_randomly(torch: Any, buffer: Any) -> None:
+def fill_randomly(torch: Any, buffer: Any, *, seed: int = _SEED) -> None:
     """Fill a flat buffer with normally distributed numbers; on a CPU the same block of them over and over."""
-    generator = seeded(torch, str(buffer.device))
+    generator = seeded(torch, str(buffer.device), seed)
     if buffer.is_cuda or buffer.numel() <= _BLOCK:
         buffer.normal_(generator=generator)
         return
