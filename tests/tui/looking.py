@@ -29,7 +29,8 @@ from gpuconsole.engine.model import (
 from gpuconsole.gpu.model import Ecc, Gpu, GpuProcess, GpuSnapshot, GpuStatus, PcieLink
 from gpuconsole.host.model import GpuView, Holder, HostView
 from gpuconsole.images.catalog import Catalog, CatalogImage, Evidence
-from gpuconsole.images.verdict import HostTraits
+from gpuconsole.images.verdict import GpuTraits, HostTraits
+from gpuconsole.services.buildorders import BuildOrder, Chosen, choose
 from gpuconsole.services.catalog import view_catalog
 from gpuconsole.services.containers import ContainerGpu, ContainerView
 from gpuconsole.services.desk import Desk
@@ -205,6 +206,12 @@ STEPS = (
     ImageStep("/bin/sh -c #(nop)  ENV HF_TOKEN=hf_0123456789", 0, NOW - 20 * 86400),
     ImageStep("/bin/sh -c #(nop) ADD file:2e27 in / ", 77 * 2**20, NOW - 30 * 86400),
 )  # fmt: skip
+
+
+def chosen(order: BuildOrder) -> Chosen:
+    """What a build comes to on a machine that is always the same."""
+    gpus = (GpuTraits("GPU 0 (NVIDIA H200)", name="NVIDIA H200", capability=(9, 0)),)
+    return choose(order, HostTraits("580.159.04", "13.0", "amd64", gpus, checks_demands=False))
 
 
 def prunable() -> tuple[tuple[Removal, ...], tuple[Kept, ...]]:

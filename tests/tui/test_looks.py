@@ -161,6 +161,20 @@ async def pull_by_name(pilot: Pilot[Any]) -> None:
     await settled(pilot)
 
 
+async def build(pilot: Pilot[Any]) -> None:
+    """The form of a build, and what it comes to."""
+    from gpuconsole.services.imagebuilds import ordered
+    from gpuconsole.tui.screens.building import BuildScreen
+
+    await opened("2")(pilot)
+    await pilot.press("B")
+    app: Any = pilot.app
+    await until(pilot, lambda: isinstance(app.screen, BuildScreen) and "→" in shown(app), what="no engine")
+    order = ordered({"torch": "2.9.1", "cuda": "12.8"}, {})
+    app.screen._show(BuildScreen.Weighed(app.screen._number, order, looking.chosen(order)))
+    await settled(pilot)
+
+
 async def prune(pilot: Pilot[Any]) -> None:
     """What a prune would take."""
     from gpuconsole.tui.screens.pruning import PruneScreen
@@ -191,6 +205,7 @@ SCREENS = {
     "pull": pull,
     "pulling": pulling,
     "pull-by-name": pull_by_name,
+    "build": build,
     "prune": prune,
     "leaving": leaving,
     "main": main,
@@ -248,8 +263,8 @@ def same(compare: Compare, app: ConsoleApp, look: Callable[..., Any], size: tupl
 
 
 @pytest.mark.parametrize("name", [
-    "processes", "runs", "check", "launch-wrong", "copy", "image", "catalog-image", "pull", "pulling", "pull-by-name",
-    "prune", "leaving",
+    "processes", "runs", "check", "launch-wrong", "copy", "image", "catalog-image", "pull", "pulling",
+    "pull-by-name", "build", "prune", "leaving",
 ])  # fmt: skip
 def test_screen_that_scales_like_another(snap_compare: Compare, still: Make, name: str) -> None:
     assert same(snap_compare, still(), SCREENS[name], (80, 24))
