@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gpuconsole.probes.benchrecords import BenchRecord, BenchRun, Claim
@@ -56,7 +56,13 @@ def _mixed(told: _Told, run: BenchRun, bench: str) -> Claim:
     if not pairs:
         wanted = ("fp32", *_MIXED)
         missing = [one for one in run.benchmarks if one.id == bench and one.params.get("precision") in wanted]
-        return _unmeasured(told, missing or [one for one in run.benchmarks if one.id == bench])
+        claim = _unmeasured(told, missing or [one for one in run.benchmarks if one.id == bench])
+        beside = [(one, tf32) for one, tf32 in _pairs(measured, "tf32") if one.params["precision"] in _MIXED]
+        if beside:
+            fastest, tf32 = max(beside, key=lambda pair: _ratio(*pair))
+            words = f"; {fastest.params['precision']} beside tf32 {_ratio(fastest, tf32):.2f}×"
+            claim = replace(claim, why=claim.why + words)
+        return claim
     mixed, plain = max(pairs, key=lambda pair: _ratio(*pair))
     words = f"{mixed.params['precision']} beside fp32"
     for fastest, tf32 in _pairs(measured, "tf32"):

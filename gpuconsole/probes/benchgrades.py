@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 from gpuconsole.probes.benchhealth import health
 from gpuconsole.probes.benchrecords import (
-    BenchGpu,
     BenchLevel,
     BenchRecord,
     BenchRun,
@@ -30,21 +29,22 @@ HISTORY = 5
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Shares below which a result is low, or bad."""
+    """Shares below which a result is low, or bad; none is bad where that is None."""
 
     low: float
-    bad: float
+    bad: float | None = None
 
     def level(self, share: float) -> BenchLevel:
         """The level of ``share``."""
-        if share < self.bad:
+        if self.bad is not None and share < self.bad:
             return BenchLevel.BAD
         return BenchLevel.LOW if share < self.low else BenchLevel.OK
 
     @property
     def words(self) -> str:
         """The rule, as it stands beside a grade."""
-        return f"low below {self.low:.0%}, bad below {self.bad:.0%}".replace("%", " %")
+        bad = "" if self.bad is None else f", bad below {self.bad * 100:.0f} %"
+        return f"low below {self.low * 100:.0f} %{bad}"
 
 
 LIMITS = {
@@ -52,6 +52,8 @@ LIMITS = {
     Rule.HISTORY: Limits(0.95, 0.85),
     Rule.REFERENCE: Limits(0.90, 0.75),
 }
+MEASURED_OTHERWISE = Limits(0.75)
+"""For references of another method, where less than the figure is usual."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,8 @@ def grade(record: BenchRecord, run: BenchRun, peers: Peers) -> BenchRecord:
         level = BenchLevel.ERROR if record.status is BenchStatus.OK else BenchLevel(record.status.value)
         return replace(record, share=Share(), verdict=BenchVerdict(level, None, record.why))
     gpus = run.gpus_of(record)
-    sheet, clock, reference = of_datasheet(record, gpus), of_clock(record, gpus), _of_reference(record, gpus)
+    sheet, clock, reference = of_datasheet(record, gpus), of_clock(record, gpus), reference_for(record, gpus)
+    of_reference = None if reference is None else _share(record, reference.value)
     siblings = _of_others(record, peers.siblings)
     history = _of_others(record, peers.history[:HISTORY])
     share = Share(
@@ -105,16 +108,18 @@ def grade(record: BenchRecord, run: BenchRun, peers: Peers) -> BenchRecord:
         at_clock=None if clock is None else _rounded(clock.share),
         siblings=siblings,
         history=history,
-        reference=None if reference is None else reference[0],
+        reference=of_reference,
     )
     found: list[Judgement] = []
     if siblings is not None:
-        found.append(_judged(Rule.SIBLINGS, siblings, _of_siblings(len(peers.siblings))))
+        found.append(_judged(Rule.SIBLINGS, LIMITS[Rule.SIBLINGS], siblings, _of_siblings(len(peers.siblings))))
     if history is not None:
         count = min(HISTORY, len(peers.history))
-        found.append(_judged(Rule.HISTORY, history, _of_past(count, other_software=peers.other_software)))
-    if reference is not None:
-        found.append(_judged(Rule.REFERENCE, *reference))
+        past = _of_past(count, other_software=peers.other_software)
+        found.append(_judged(Rule.HISTORY, LIMITS[Rule.HISTORY], history, past))
+    if reference is not None and of_reference is not None:
+        limits = MEASURED_OTHERWISE if reference.otherwise else LIMITS[Rule.REFERENCE]
+        found.append(_judged(Rule.REFERENCE, limits, of_reference, reference.words))
     found += health(record, run, sheet)
     return replace(record, share=share, verdict=_verdict(record, tuple(found)))
 
@@ -135,8 +140,7 @@ def _verdict(record: BenchRecord, judgements: tuple[Judgement, ...]) -> BenchVer
     return BenchVerdict(worst.level, worst.rule, worst.words, judgements)
 
 
-def _judged(rule: Rule, share: float, against: str) -> Judgement:
-    limits = LIMITS[rule]
+def _judged(rule: Rule, limits: Limits, share: float, against: str) -> Judgement:
     words = f"{share * 100:.0f} % of {against} ({limits.words})"
     return Judgement(rule, limits.level(share), words, share)
 
@@ -152,17 +156,6 @@ def _of_past(count: int, *, other_software: bool) -> str:
 
 def _of_others(record: BenchRecord, scores: Sequence[float]) -> float | None:
     return _share(record, statistics.median(scores)) if scores else None
-
-
-def _of_reference(record: BenchRecord, gpus: Sequence[BenchGpu]) -> tuple[float, str] | None:
-    row = reference_for(record, gpus)
-    if row is None:
-        return None
-    value = record.values.get(row.field_name) if row.field_name else record.score
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    share = _share(replace(record, score=float(value)), row.value)
-    return None if share is None else (share, f"the reference {row.words}")
 
 
 def _share(record: BenchRecord, other: float) -> float | None:

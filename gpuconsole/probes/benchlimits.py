@@ -24,6 +24,8 @@ _PARTS = {
 """Benchmark → what it tells of; in the order of cause."""
 _EMULATED_BELOW = 0.5
 """bf16 at less than this share of fp16 is no work of the tensor cores."""
+_CAPPED_FROM = 0.5
+"""Share of a benchmark's samples."""
 _LOWERED = 0.98
 """Below this share of the default a power limit is a lowered one."""
 _THROTTLED_FROM = 0.2
@@ -138,10 +140,23 @@ def _healthy(run: BenchRun) -> Limit:
             disturbed = any(record.contended for record in doubtful)
             why = "others used the GPU meanwhile" if disturbed else "these results spread too far"
         return Limit("unknown", f"It cannot be told: {why}.", _phrases(doubtful))
-    words = "Nothing stands out: the GPU itself is the limit"
+    words = "Nothing stands out: the GPU itself is the limit" + _at_power_limit(run)
     if share is not None:
         return Limit("compute", f"{words}; a training step does {share * 100:.0f} % of its matrix product's rate.", ())
     return Limit("compute", f"{words}, as far as it was measured.", ())
+
+
+def _at_power_limit(run: BenchRun) -> str:
+    """Whether power is what bounds its matrix product, with the clock that leaves."""
+    for record in run.benchmarks:
+        if record.id != "bench.mm" or not record.headline:
+            continue
+        for use, gpu in zip(record.dev, run.gpus_of(record), strict=False):
+            held, most = use.sm_mhz, gpu.max_sm_clock_mhz
+            if use.reasons_share.get("sw-power-cap", 0.0) >= _CAPPED_FROM and held is not None and most is not None:
+                limit = "" if gpu.power_limit_w is None else f" of {gpu.power_limit_w:.0f} W"
+                return f", at its power limit{limit} ({held.mean:.0f} of {most} MHz)"
+    return ""
 
 
 def _share_of_matmul(run: BenchRun) -> float | None:

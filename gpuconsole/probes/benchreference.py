@@ -26,8 +26,8 @@ class Reference:
     link: str = ""
     gpus: int | None = None
     params: Mapping[str, Any] = field(default_factory=dict)
-    field_name: str = ""
-    """The figure among the result's values; empty for its score."""
+    otherwise: bool = False
+    """It was measured in another way."""
 
     @property
     def value(self) -> float:
@@ -38,7 +38,8 @@ class Reference:
     def words(self) -> str:
         """The figures, and where they are from."""
         figures = f"{self.low:g}" if self.low == self.high else f"{self.low:g}–{self.high:g}"
-        return f"{figures} {self.unit} ({', '.join(self.source)})"
+        told = f"{figures} {self.unit}" + (" measured in another way" if self.otherwise else "")
+        return f"the reference {told} ({', '.join(self.source)})"
 
 
 @cache
@@ -57,7 +58,7 @@ def references() -> tuple[Reference, ...]:
             link=row.get("link", ""),
             gpus=row.get("gpus"),
             params=row["params"],
-            field_name=row.get("field", ""),
+            otherwise=row.get("otherwise", False),
         )
         for row in table["reference"]
     )
@@ -72,12 +73,15 @@ def sources() -> Mapping[str, str]:
 
 
 def reference_for(record: BenchRecord, gpus: Sequence[BenchGpu]) -> Reference | None:
-    """The row for a result of these GPUs; None when nobody's figures are known, or the GPUs are slices of one."""
+    """The row for a result of these GPUs, one of our own way before others.
+
+    None when nobody's figures are known, or the GPUs are slices of one.
+    """
     if record.device != "cuda" or not gpus or any(gpu.mig for gpu in gpus):
         return None
     boards = {board_name(gpu.name) for gpu in gpus}
     links = {link_of(gpu) for gpu in gpus}
-    for row in references():
+    for row in sorted(references(), key=lambda each: each.otherwise):
         if row.bench != record.id or row.unit != record.unit or row.gpus not in (None, len(gpus)):
             continue
         if any(record.params.get(name) != value for name, value in row.params.items()):

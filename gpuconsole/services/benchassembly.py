@@ -114,7 +114,7 @@ def _uuid(gpu: SeenGpu, environment: Environment, asked: AskedGpus) -> str | Non
 
 
 def _with_use(record: BenchRecord, samples: HostSamples | None, uuids: dict[int, str | None]) -> BenchRecord:
-    if record.device != "cuda" or not record.gpu or samples is None:
+    if record.device != "cuda" or not record.gpu or not record.measured or samples is None:
         return record
     contended: bool | None = None
     by: tuple[str, ...] = ()

@@ -17,9 +17,9 @@ from gpuconsole.services.overview import Overview
 from gpuconsole.services.sampler import Sampler
 from gpuconsole.services.session import Session
 
-INTERVAL_S = 0.2
+INTERVAL_S = 0.1
 """Between two samples."""
-_HOLDERS_EVERY = 5
+_HOLDERS_EVERY = 10
 """Samples from one look at the processes and the links to the next: these cost more."""
 _BUSY_PCT = 10
 """From this use on a GPU counts as used, also by what holds it for a screen."""

@@ -77,7 +77,10 @@ def _words_alone(data: Any) -> Any:
 
 
 def _hashed(uuid: str | None, salt: bytes) -> str | None:
-    return None if uuid is None else f"gpu-{hashlib.sha256(salt + uuid.encode()).hexdigest()[:16]}"
+    """Of the bare UUID: torch leaves ``GPU-`` out."""
+    if uuid is None:
+        return None
+    return f"gpu-{hashlib.sha256(salt + uuid.lower().removeprefix('gpu-').encode()).hexdigest()[:16]}"
 
 
 def _without(data: Any, named: list[str], key: str = "") -> Any:

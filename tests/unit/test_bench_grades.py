@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gpuconsole.images import boards
 from gpuconsole.probes import benchreference, benchsheets
+from gpuconsole.probes.benchclaims import claims_of
 from gpuconsole.probes.benchgrades import Peers, grade, grade_run
+from gpuconsole.probes.benchlimits import limit_of
 from gpuconsole.probes.benchrecords import BenchLevel, BenchRecord, BenchRun, Rule
 from gpuconsole.probes.benchresults import BenchStatus
 from gpuconsole.probes.benchshares import sources_of
 from gpuconsole.probes.catalog import BENCHMARKS
+from gpuconsole.services.benchstore import run_of
 from tests.unit.benchmade import MM, SKIPPED, gpu, held, record, run
 
+FIXTURES = Path(__file__).parent.parent / "fixtures"
 UNKNOWN = (gpu(name="NVIDIA Something New"),)
 """A card without datasheet and reference."""
 
@@ -93,19 +99,46 @@ def test_siblings_of_one_run_judge_each_other() -> None:
 
 
 def test_a_healthy_h200_by_its_reference_its_datasheet_and_its_clock() -> None:
-    one = record(dev=(held(1755),))
+    one = record(score=671.0, dev=(held(1490),))
     (found,) = grade_run(run(one), lambda _: Peers()).benchmarks
-    assert found.share.datasheet == pytest.approx(787 / 989.4, abs=1e-4)
-    assert found.share.at_clock == pytest.approx(787 / (132 * 2048 * 2 * 1.755e-3), abs=1e-3)
+    assert found.share.datasheet == pytest.approx(671 / 989.4, abs=1e-4)
+    assert found.share.at_clock == pytest.approx(671 / (132 * 2048 * 2 * 1.490e-3), abs=1e-3)
     assert (found.verdict.level, found.verdict.rule) == (BenchLevel.OK, Rule.REFERENCE)
-    assert "769–798 TFLOP/s" in found.verdict.words
-    assert "(low below 90 %, bad below 75 %)" in found.verdict.words
+    assert found.verdict.words == "100 % of the reference 664–678 TFLOP/s (OWN) (low below 90 %, bad below 75 %)"
 
 
-@pytest.mark.parametrize(("score", "level"), [(720, "ok"), (700, "low"), (600, "low"), (580, "bad")])
+@pytest.mark.parametrize(("score", "level"), [(610, "ok"), (600, "low"), (510, "low"), (500, "bad")])
 def test_levels_of_the_reference(score: float, level: str) -> None:
     (found,) = on("NVIDIA H200", score=float(score)).benchmarks
     assert found.verdict.level == level
+
+
+@pytest.mark.parametrize(("score", "level"), [(640, "ok"), (590, "low"), (100, "low")])
+def test_what_was_measured_in_another_way_makes_nothing_bad(score: float, level: str) -> None:
+    (found,) = on("NVIDIA H100 80GB HBM3", score=float(score)).benchmarks
+    assert (found.verdict.level, found.verdict.rule) == (level, Rule.REFERENCE)
+    assert "784–798 TFLOP/s measured in another way (TPT, MLE) (low below 75 %)" in found.verdict.words
+
+
+def test_a_quick_run_on_an_h200_as_it_was() -> None:
+    """Recorded in a container, heated by random numbers to its power limit."""
+    recorded = run_of(json.loads((FIXTURES / "bench/h200-quick.json").read_text()))
+    whole = grade_run(recorded, lambda _: Peers())
+    levels = {one.verdict.level for one in whole.benchmarks}
+    assert levels == {BenchLevel.OK, BenchLevel.NO_REFERENCE, BenchLevel.NOISY, BenchLevel.SKIPPED}
+    shares = {one.id: one.share for one in whole.benchmarks if one.headline}
+    assert shares["bench.mm"].datasheet == pytest.approx(0.685, abs=1e-3)
+    assert shares["bench.mm"].at_clock == pytest.approx(0.840, abs=1e-3)
+    assert shares["bench.mem"].datasheet == pytest.approx(0.912, abs=1e-3)
+    assert shares["bench.train"].datasheet == pytest.approx(0.354, abs=1e-3)
+    found = limit_of(whole)
+    assert found is not None
+    assert found.sentence == (
+        "Nothing stands out: the GPU itself is the limit, at its power limit of 700 W (1492 of 1980 MHz);"
+        " a training step does 52 % of its matrix product's rate."
+    )
+    (claim,) = claims_of(whole)
+    assert claim.why == "time: it would take 2 s, and 0 s are left; bf16 beside tf32 2.28×"
 
 
 def test_a_slice_of_a_gpu_has_no_datasheet_and_no_reference() -> None:

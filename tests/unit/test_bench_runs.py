@@ -46,7 +46,7 @@ def graded(one: BenchRun, tmp_path: Path) -> BenchRun:
 def test_how_a_run_ended(tmp_path: Path) -> None:
     good = graded(run(record()), tmp_path)
     assert conclusion(good)[0] is RunState.OK
-    assert conclusion(graded(run(record(score=650.0)), tmp_path))[0] is RunState.WARN
+    assert conclusion(graded(run(record(score=590.0)), tmp_path))[0] is RunState.WARN
     assert conclusion(graded(run(record(score=100.0)), tmp_path))[0] is RunState.FAILED
     assert conclusion(replace(good, end=RunEnd.CANCELLED))[0] is RunState.CANCELLED
     assert conclusion(replace(good, end=RunEnd.BROKEN))[0] is RunState.FAILED

@@ -69,6 +69,11 @@ def use_since(samples: HostSamples, began: float) -> int:
     return samples.use(uuid(samples), 0, began=began, ended=time.time()).samples
 
 
+def busy_since(samples: HostSamples, began: float) -> bool:
+    clock = samples.use(uuid(samples), 0, began=began, ended=time.time()).sm_mhz
+    return clock is not None and clock.high > 1000
+
+
 def uuid(samples: HostSamples) -> str:
     found = samples.snapshot.gpus[0].uuid
     assert found is not None
@@ -80,6 +85,7 @@ def test_clocks_power_heat_and_reasons_of_the_time_it_ran(
 ) -> None:
     samples = watch(below_us(os.getpid()))
     nvml.write(NvmlState(gpus=(busy(h200(0), Simulated(child(), 2 * GIB)), h200(1))))
+    until(lambda: busy_since(samples, time.time() - 1))
     began = time.time()
     until(lambda: use_since(samples, began) >= 12)
     assert samples.link(uuid(samples), began=began, ended=time.time()) == (5, 16)

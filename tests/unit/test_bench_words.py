@@ -17,7 +17,7 @@ from gpuconsole.probes.benchresults import BenchStatus
 from gpuconsole.probes.benchwords import figure, words_of
 from tests.unit.benchmade import MM, SKIPPED, gpu, held, record, run, with_torch
 
-TRAIN = {"size": "M", "batch": 8}
+TRAIN = {"size": "L", "batch": 8}
 
 
 def limit(*records: BenchRecord, **fields: Any) -> Limit:
