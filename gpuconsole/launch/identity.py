@@ -48,18 +48,23 @@ class Identity:
     needs_files: bool = False
     """Its name stands in a ``passwd`` and a ``group`` of ours."""
     home: str = ""
+    working_dir: str | None = None
+    """Where its command starts, unless that is written; None leaves it to the image."""
     reason: str = ""
     """One sentence for the person who launches; empty when there is nothing to say."""
     notes: tuple[str, ...] = ()
 
 
-def identity_of(spec: LaunchSpec, info: EngineInfo, *, image_environment: Mapping[str, str | None]) -> Identity | None:
+def identity_of(
+    spec: LaunchSpec, info: EngineInfo, *, image_environment: Mapping[str, str | None], image_folder: str = ""
+) -> Identity | None:
     """Who runs the container of ``spec``; None when it is the image's user, or one that was written.
 
     Args:
         spec: What was asked for.
         info: The engine it is for.
         image_environment: The image's own variables; empty when they are not known.
+        image_folder: Where the image starts; empty when that is not known.
     """
     caller = spec.caller
     if caller is None:
@@ -81,10 +86,18 @@ def identity_of(spec: LaunchSpec, info: EngineInfo, *, image_environment: Mappin
         tmpfs=scratch,
         needs_files=info.local and not {PASSWD, GROUP} & targets,
         home=home,
+        working_dir=_working_dir(spec, image_folder, home),
         reason=f"It runs as {_entry_name(caller)} ({caller.uid}:{caller.gid}), who owns what it writes; "
         "--user image keeps the image's own user.",
         notes=notes,
     )
+
+
+def _working_dir(spec: LaunchSpec, image_folder: str, home: str) -> str | None:
+    """A place to start in an image that starts in root's own folder, which is closed to others."""
+    if spec.working_dir is not None or not f"{image_folder}/".startswith("/root/"):
+        return None
+    return next((mount.target for mount in spec.mounts if mount.kind == "bind"), home)
 
 
 def _environment(caller: Caller, home: str, of_image: Mapping[str, str | None]) -> tuple[tuple[str, str], ...]:

@@ -73,7 +73,7 @@ def build_request(
         ports=(*spec.ports, *_work_ports(spec, port)),
         labels=dict(spec.labels) | _own_labels(spec, choice) | this_launch,
         volume_labels=this_launch,
-        working_dir=spec.working_dir,
+        working_dir=spec.working_dir or (identity.working_dir if identity else None),
         user=identity.user if identity else spec.user,
         hostname=spec.hostname,
         shm_bytes=_shm_bytes(spec, info),

@@ -41,7 +41,8 @@ def named(spec: LaunchSpec, info: EngineInfo, image: Image | None) -> Named | No
         image: None while it is not here.
     """
     known = dict(image.environment) if image is not None else {}
-    identity = identity_of(spec, info, image_environment=known)
+    folder = image.working_dir if image is not None else ""
+    identity = identity_of(spec, info, image_environment=known, image_folder=folder)
     if identity is None:
         return None
     return Named(identity, _folder(spec, identity, image) if identity.needs_files else None)

@@ -63,6 +63,23 @@ def test_the_home_is_never_a_folder_of_the_host() -> None:
     assert of(mounted).home == "/var/tmp"
 
 
+def test_an_image_that_starts_in_roots_folder_starts_elsewhere() -> None:
+    mounted = LaunchSpec("a", caller=ANNA, mounts=(Mount("volume", "v", "/v"), Mount("bind", "/x", "/w")))
+    for spec, folder, started in (
+        (mounted, "/root", "/w"),
+        (mounted, "/root/x", "/w"),
+        (mounted, "/rooted", None),
+        (mounted, "", None),
+        (replace(mounted, working_dir="/v"), "/root", None),
+        (LaunchSpec("a", caller=ANNA), "/root", "/tmp"),
+    ):
+        found = identity_of(spec, INFO, image_environment={}, image_folder=folder)
+        assert found is not None
+        assert found.working_dir == started
+    made = build_request(mounted, name="n", info=INFO, identity=replace(of(mounted), working_dir="/w"))
+    assert made.working_dir == "/w"
+
+
 def test_a_file_system_that_cannot_be_written_gets_a_home_in_memory() -> None:
     assert of(LaunchSpec("a", caller=ANNA, read_only=True)).tmpfs == (Tmpfs("/tmp", ("exec", "mode=1777")),)
     own = LaunchSpec("a", caller=ANNA, read_only=True, tmpfs=(Tmpfs("/tmp", ("size=1g",)),))
