@@ -32,6 +32,10 @@ _OPTIONS = {
 """Field of a profile → option of the command line, where the name does not tell."""
 
 
+_MOST_LAYERS = 100
+"""Profiles that one can extend, each counted as often as it is reached: those that fork and meet again grow fast."""
+
+
 @dataclass(frozen=True, slots=True)
 class Layer:
     """What one profile says itself, as options."""
@@ -128,6 +132,10 @@ class _Resolving:
             chain: Who asks for it, the first one first.
             hidden: Single values that one above replaces: a variable in them need not be set.
         """
+        if len(self.seen) == _MOST_LAYERS:
+            self.wrong(source, Mistake(name, "extends", f"it comes to more than {_MOST_LAYERS} profiles"))
+        if len(self.seen) >= _MOST_LAYERS:
+            return ()
         self.seen.append(source)
         self.wrong(source, *source.mistakes_of(name))
         written = source.profiles.get(name)

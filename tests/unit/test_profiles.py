@@ -166,6 +166,13 @@ def test_circles_and_unknown_ones_are_named() -> None:
     ]
 
 
+def test_profiles_that_fork_and_meet_again_end_soon() -> None:
+    fork = '[profiles.p{0}]\nextends = ["p{1}", "q{1}"]\n[profiles.q{0}]\nextends = "p{1}"\n'
+    text = "".join(fork.format(number, number + 1) for number in range(60))
+    (told,) = (each for each in mistakes(f"{text}[profiles.p60]\n[profiles.q60]\n", "p0") if "more than" in each)
+    assert told.endswith("it comes to more than 100 profiles")
+
+
 def test_a_project_may_build_on_ones_own_profiles_but_not_the_other_way_round() -> None:
     own = '[profiles.mine]\nimage = "mine:1"\nvolumes = ["./d:/d"]\n[profiles.up]\nextends = "base"\n'
     found = profile('[profiles.base]\nimage = "evil:1"\n[profiles.train]\nextends = "mine"\n', own=own)
