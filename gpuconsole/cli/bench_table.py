@@ -36,6 +36,7 @@ _BAR = 8
 _ROOMY = 100
 """Columns from which the share at the clock held has one of its own."""
 _UNREMARKABLE = (BenchLevel.OK, BenchLevel.NO_REFERENCE, BenchLevel.SKIPPED, BenchLevel.NOISY)
+_ANSWERS = ("more", "less", "unclear")
 _FAILED = (BenchLevel.ERROR, BenchLevel.WRONG, BenchLevel.TIMEOUT)
 
 
@@ -202,11 +203,21 @@ def _span(name: str, spreads: Sequence[Spread | None], unit: str) -> str:
 
 
 def _claims(run: BenchRun, glyphs: Glyphs, width: int) -> Iterator[str]:
+    """What is read and what it is here side by side, and below each what was compared."""
     if not run.claims:
         return
-    columns = (Column("  CLAIM"), Column("READ"), Column("HERE", align="right"), Column("", flexible=True))
-    rows = []
-    for claim in run.claims:
-        told = f"{claim.answer}; {claim.why}" if claim.answer in ("more", "less") else claim.why
-        rows.append((f"  {claim.title}", claim.claimed, claim.shown, told))
-    yield from glyphs.text(table(columns, rows, width=width)).splitlines()
+    columns = (Column("  CLAIM"), Column("READ"), Column("HERE", align="right"), Column(""))
+    rows = [
+        (f"  {claim.title}", claim.claimed, claim.shown, claim.answer if claim.answer in _ANSWERS else "")
+        for claim in run.claims
+    ]
+    lines = glyphs.text(table(columns, rows, width=width)).splitlines()
+    if len(lines) != len(rows) + 1:  # below each other
+        yield from lines
+        for claim in run.claims:
+            yield from _folded(f"{claim.title}: {claim.why}", glyphs, width, "  ", "    ")
+        return
+    yield lines[0]
+    for claim, line in zip(run.claims, lines[1:], strict=True):
+        yield line
+        yield from _folded(claim.why, glyphs, width, "    ", "    ")

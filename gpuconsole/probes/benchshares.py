@@ -51,7 +51,10 @@ def sources_of(record: BenchRecord, gpus: Sequence[BenchGpu]) -> dict[str, str]:
         found |= {name: benchreference.sources()[name] for name in row.source}
     if (sheet := of_datasheet(record, gpus)) is not None:
         names = [name.partition(" (")[0] for name in sheet.source]  # some carry a remark
-        found |= {name: place for name in names if (place := benchsheets.sources().get(name)) is not None}
+        for name in names:
+            place, before = benchsheets.sources().get(name), found.get(name)
+            if place is not None:
+                found[name] = place if before is None else f"{before}; {place}"
     return found
 
 

@@ -277,6 +277,7 @@ def test_the_table_fits_its_terminal(width: int, unicode: bool) -> None:
 
 
 def test_the_rule_and_the_reason_stand_below_the_table() -> None:
+    assert max(width_of(line) for line in report_lines(WHOLE, Glyphs(), width=80)) <= 80
     text = " ".join(" ".join(report_lines(WHOLE, Glyphs(), width=120)).split())
     assert "mm bf16 8192³: 117 % of the reference 664–678 TFLOP/s (OWN) (low below 90 %, bad below 75 %)" in text
     assert "loader: not judged: its repeats spread by 1 %" in text
