@@ -132,9 +132,9 @@ class _Resolving:
             chain: Who asks for it, the first one first.
             hidden: Single values that one above replaces: a variable in them need not be set.
         """
-        if len(self.seen) == _MOST_LAYERS:
-            self.wrong(source, Mistake(name, "extends", f"it comes to more than {_MOST_LAYERS} profiles"))
         if len(self.seen) >= _MOST_LAYERS:
+            first = chain[0][1] if chain else name
+            self.wrong(self.seen[0], Mistake(first, "extends", f"it comes to more than {_MOST_LAYERS} profiles"))
             return ()
         self.seen.append(source)
         self.wrong(source, *source.mistakes_of(name))
