@@ -114,6 +114,8 @@ def pretended(
         "mem_get_info": lambda device=None: (free, 140 * GIB),
         "memory_reserved": lambda device=None: 0,
         "memory_allocated": lambda device=None: 0,
+        "max_memory_reserved": lambda device=None: 0,
+        "reset_peak_memory_stats": lambda device=None: None,
         "current_stream": lambda device=None: Stream(),
         "Stream": Stream,
         "stream": lambda stream: nullcontext(),

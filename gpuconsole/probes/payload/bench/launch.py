@@ -7,12 +7,14 @@ from typing import Any, Callable, Iterator
 
 from gpuconsole.probes.payload.bench.context import BenchContext
 from gpuconsole.probes.payload.bench.measurement import Measurement
-from gpuconsole.probes.payload.bench.timing import LEAST_N, Timing, rounded
+from gpuconsole.probes.payload.bench.timing import Timing, rounded
 
 UNIT = "us"
 COUNT = 2000
 SYNCS = 200
 _WARM_ROUNDS = 3
+_ROUNDS = 40
+"""At least: what a CPU does besides moves a single one a lot."""
 
 
 def run(context: BenchContext) -> Iterator[Measurement]:
@@ -46,7 +48,7 @@ def measure(loop: Loop, params: dict[str, Any], *, slice_s: float) -> Measuremen
     loop.x.zero_()
     began, start = time.time(), time.perf_counter()
     samples: list[float] = []
-    while len(samples) < LEAST_N or time.perf_counter() - start < 0.7 * slice_s:
+    while len(samples) < _ROUNDS or time.perf_counter() - start < 0.7 * slice_s:
         loop.wait()
         begun = time.perf_counter()
         loop.round()
