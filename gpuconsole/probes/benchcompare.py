@@ -170,6 +170,7 @@ def _facts(run: BenchRun) -> tuple[tuple[str, str], ...]:
         ("cuDNN", environment.cudnn or "–"),
         ("Python", environment.python or "–"),
         ("CPU", machine.cpu or "–"),
+        ("governor", machine.governor or "–"),
         ("cores", "–" if environment.cpus is None else f"{environment.cpus}"),
         ("CPU limit", "none" if environment.cpu_quota is None else f"{environment.cpu_quota:g}"),
         ("kernel", environment.kernel or "–"),

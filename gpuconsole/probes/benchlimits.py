@@ -89,12 +89,16 @@ def _graded(run: BenchRun, level: BenchLevel) -> Iterator[Limit]:
             much = "far below what it should be" if level is BenchLevel.BAD else "below what it should be"
             plural = part.endswith("kernels")
             words = f"{_capital(part)} {'are' if plural else 'is'} {much}"
-            cause = _held_back(found, run) if limit == "compute" else ""
+            cause = _held_back(limit, found, run)
             yield Limit(limit, f"{words}: {cause}." if cause else f"{words}.", _phrases(found))
 
 
-def _held_back(found: list[BenchRecord], run: BenchRun) -> str:
-    """What somebody has set that explains slow arithmetic."""
+def _held_back(part: str, found: list[BenchRecord], run: BenchRun) -> str:
+    """What somebody has set that explains it."""
+    if part == "cpu" and run.machine.governor == "powersave":
+        return "its governor is powersave"
+    if part != "compute":
+        return ""
     for gpu in (each for record in found for each in run.gpus_of(record)):
         limit, default = gpu.power_limit_w, gpu.power_default_w
         if limit is not None and default is not None and limit < default * _LOWERED:

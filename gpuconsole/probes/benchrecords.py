@@ -190,6 +190,7 @@ class BenchGpu:
     pcie_width: int | None = None
     pcie_max_generation: int | None = None
     pcie_max_width: int | None = None
+    numa_node: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +199,10 @@ class BenchMachine:
 
     cpu: str | None = None
     """The processor's model."""
+    governor: str | None = None
+    """How the processor's clock is chosen."""
+    virtual: bool | None = None
+    """It is a virtual machine."""
     driver: str | None = None
     gpus: tuple[BenchGpu, ...] = ()
     unknown: str = ""

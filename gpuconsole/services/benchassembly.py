@@ -5,14 +5,13 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from dataclasses import fields, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuconsole.core.text import plain_line
 from gpuconsole.gpu.model import Gpu, GpuSnapshot, Mig
 from gpuconsole.probes.benchrecords import BenchGpu, BenchMachine, BenchRecord, BenchRun, DeviceUse
 from gpuconsole.probes.benchresults import BenchReport, BenchResult
 from gpuconsole.probes.records import AskedGpus, Environment, SeenGpu
+from gpuconsole.services import benchhost
 
 if TYPE_CHECKING:
     from gpuconsole.services.benchsampling import HostSamples
@@ -70,7 +69,9 @@ def assemble(
         return samples.link(uuid, began=min(began for began, _ in times), ended=max(ended for _, ended in times))
 
     machine = BenchMachine(
-        cpu=None if elsewhere else cpu_model(),
+        cpu=None if elsewhere else benchhost.cpu_model(),
+        governor=None if elsewhere else benchhost.governor(),
+        virtual=None if elsewhere else benchhost.is_virtual(),
         driver=snapshot.driver_version or environment.driver,
         gpus=tuple(_gpu(gpu, uuids[gpu.position], snapshot, link) for gpu in environment.gpus),
         unknown=unknown if environment.gpus else "",
@@ -160,6 +161,7 @@ def _gpu(
         pcie_width=width,
         pcie_max_generation=found.pcie.max_generation,
         pcie_max_width=found.pcie.max_width,
+        numa_node=benchhost.numa_node(found.pci_bus_id),
     )
 
 
@@ -171,20 +173,3 @@ def _found(uuid: str | None, snapshot: GpuSnapshot) -> tuple[Gpu | None, Mig | N
             if mig.uuid == uuid:
                 return gpu, mig
     return None, None
-
-
-def cpu_model(path: Path = Path("/proc/cpuinfo")) -> str | None:
-    """What this machine's processor is called; of an ARM one, which has no name there, its numbers."""
-    try:
-        lines = path.read_text(errors="replace").splitlines()
-    except OSError:
-        return None
-    entries: dict[str, str] = {}
-    for line in lines:
-        name, separator, value = line.partition(":")
-        if separator:
-            entries.setdefault(name.strip().lower(), value.strip())
-    if model := entries.get("model name"):
-        return plain_line(model, limit=100)
-    numbers = [entries[name] for name in ("cpu implementer", "cpu part") if name in entries]
-    return plain_line(f"ARM {' '.join(numbers)}", limit=100) if numbers else None

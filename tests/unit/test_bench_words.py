@@ -12,7 +12,7 @@ from gpuconsole.probes.benchcompare import Change, compare
 from gpuconsole.probes.benchgrades import Peers, grade_run
 from gpuconsole.probes.benchkeys import Likeness, likeness, result_key
 from gpuconsole.probes.benchlimits import limit_of
-from gpuconsole.probes.benchrecords import BenchRecord, BenchRun, Limit
+from gpuconsole.probes.benchrecords import BenchMachine, BenchRecord, BenchRun, Limit
 from gpuconsole.probes.benchresults import BenchStatus
 from gpuconsole.probes.benchwords import figure, words_of
 from tests.unit.benchmade import MM, SKIPPED, gpu, held, record, run, with_torch
@@ -76,6 +76,12 @@ def test_a_lowered_power_limit_explains_slow_arithmetic() -> None:
     lowered = limit(slow, gpus=(gpu(power_limit_w=350.0, power_default_w=700.0),))
     assert lowered.sentence.endswith("its power limit is 350 W, and it comes with 700 W.")
     assert "W" not in limit(slow, gpus=(gpu(power_limit_w=700.0, power_default_w=700.0),)).sentence
+
+
+def test_a_governor_that_saves_power_explains_slow_launches() -> None:
+    slow = record("bench.launch", 40.0, unit="us", better="lower")
+    machine = BenchMachine(cpu="EPYC", governor="powersave", gpus=(gpu(),))
+    assert limit(record(), slow, machine=machine).sentence.endswith("its governor is powersave.")
 
 
 def test_what_spread_too_far_cannot_tell_a_limit() -> None:
