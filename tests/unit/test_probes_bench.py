@@ -159,7 +159,7 @@ def test_cancelled_in_the_middle_what_was_measured_stays(payload: Payload) -> No
 
 def test_late_what_did_not_run_says_so(payload: Payload) -> None:
     plan(payload, launch="time.sleep(600); yield")
-    report = Run().bench("launch", "attn", deadline_s=4.0)
+    report = Run().bench("launch", "attn", deadline_s=5.0)
     assert report.end is RunEnd.TIMEOUT
     assert [(result.code, result.status.value) for result in report.benchmarks] == [
         ("B04", "timeout"),

@@ -85,10 +85,10 @@ def test_what_hangs_is_ended_at_its_deadline_and_the_next_still_runs(payload: Pa
 
 def test_the_run_as_a_whole_has_a_deadline(payload: Payload) -> None:
     plan(payload, launch="time.sleep(600); yield", mem="")
-    records = payload.run(LAUNCH, MEM, **config(deadline_s=4))
+    records = payload.run(LAUNCH, MEM, **config(deadline_s=5))
     (hung,) = told(records, LAUNCH)
     assert hung["status"] == "timeout"
-    assert "4 s" in hung["why"]
+    assert "5 s" in hung["why"]
     assert "--only B04" in hung["fix"]
     assert not told(records, MEM)
     assert records[-1] == records[-1] | {"status": "timeout", "left": 1}
