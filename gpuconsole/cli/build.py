@@ -177,7 +177,9 @@ def _build(settings: Settings, order: BuildOrder, *, check: bool, gpus: str | No
                 _failed(error)
             raise
         _tell(session, built, as_json=as_json)
-        return _check(session, built, runs, gpus=gpus, as_json=as_json) if check else ExitCode.OK
+        code = _check(session, built, runs, gpus=gpus, as_json=as_json) if check else ExitCode.OK
+        _tell_verdict(session, built, runs, as_json=as_json)
+        return code
     finally:
         runs.close()
 
@@ -232,6 +234,22 @@ def _tell(session: Session, built: Built, *, as_json: bool) -> None:
     if built.replaced_id is not None:
         talk("The name led to another image before, which stays without it.")
     data(built.name)
+
+
+def _tell_verdict(session: Session, built: Built, runs: Runs, *, as_json: bool) -> None:
+    """Whether it runs here, from what went in and what the check saw."""
+    from gpuconsole.images.verdictwords import plain_words
+    from gpuconsole.services.fitting import engine_machine
+    from gpuconsole.services.images import judge_local, known_facts
+    from gpuconsole.services.seenimages import seen_images
+
+    facts = known_facts(built.image, seen=seen_images(runs).get(built.image.id))
+    verdict = judge_local(built.image, engine_machine(session).traits, facts)
+    if as_json:
+        reasons = [{"id": reason.id, "text": reason.text} for reason in verdict.reasons]
+        json_data({"event": "verdict", "verdict": verdict.word.value, "reasons": reasons}, indent=None)
+    else:
+        talk(f"Here: {plain_words(verdict.word)} ({verdict.reasons[0].text}).")
 
 
 def _check(session: Session, built: Built, runs: Runs, *, gpus: str | None, as_json: bool) -> int:

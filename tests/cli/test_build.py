@@ -82,6 +82,8 @@ def test_an_image_is_built_checked_known_and_left_by_nobody(
     assert built["id"] == engine_modern.docker("inspect", "-f", "{{.Id}}", "pytorch-cuda:v2.9").stdout.strip()
     (checked,) = [event for event in events if event["event"] == "checked"]
     assert checked["verdict"]["status"] == "fail"  # a torch of two lines is not fit for training, and that is said
+    (verdict,) = [event for event in events if event["event"] == "verdict"]
+    assert "seen-in-check" in {reason["id"] for reason in verdict["reasons"]}
     assert done.code == 1
 
     # Inside: nobody's root, a place to work for any user, and the packages held together.
@@ -115,6 +117,7 @@ def test_an_image_is_built_checked_known_and_left_by_nobody(
     again = project.run(*build, "--no-check")
     assert (again.code, again.text) == (0, "pytorch-cuda:2.9.1-cu128\n")
     assert "installing torch 2.9.1 for CUDA 12.8" in again.talk
+    assert "Here: " in again.talk
     assert "\x1b" not in again.talk
 
     # What the index lacks is named, and nothing is left of the try.
