@@ -32,6 +32,7 @@ from gpuconsole.tui.present import (
     catalogdetails,
     image,
     imagedetails,
+    launchtext,
     pruning,
     pullable,
     rundetails,
@@ -147,6 +148,20 @@ def test_what_stands_first_when_a_name_is_completed() -> None:
     ]  # fmt: skip
     assert pullable.choices("old team", shelf, [], UNICODE) == [("team/old:1", "✖ will not run")]
     assert pullable.choices("", None, [], UNICODE) == []
+
+
+def test_the_launch_form_offers_what_could_be_pulled_after_what_is_here() -> None:
+    old = entry("team/old:1", torch="2.0.1", cuda="11.7")
+    shelf = Shelf(listed(old, entry(recommended=True)))
+    bad = local("pytorch/pytorch:2.0.1-cuda11.7-cudnn8-runtime", size_bytes=GIB)
+    found = list(launchtext.image_choices([bad], "", now=NOW, shelf=shelf))
+    assert [name for name, _ in found] == [bad.image.name, DAY]
+    assert found[0][1].startswith("✖ will not run, torch 2.0.1")
+    assert found[1][1] == "✓ runs, to pull"
+    assert dict(launchtext.image_choices([bad], "old", now=NOW, shelf=shelf)) == {
+        "team/old:1": "✖ will not run, to pull"
+    }
+    assert [name for name, _ in launchtext.image_choices([bad], "", now=NOW)] == [bad.image.name]
 
 
 @pytest.mark.parametrize(

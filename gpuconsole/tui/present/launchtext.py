@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from gpuconsole.core.errors import ConsoleError
 from gpuconsole.core.text import duration, plain_line, shorten, size
@@ -19,7 +20,11 @@ from gpuconsole.tui.keymap import USUAL, Keymap
 from gpuconsole.tui.present.cell import Cell, Tone
 from gpuconsole.tui.present.gpu import bar
 from gpuconsole.tui.present.layers import layer_line, layer_order
-from gpuconsole.tui.theme import Glyphs
+from gpuconsole.tui.present.verdict import word_cell
+from gpuconsole.tui.theme import UNICODE, Glyphs
+
+if TYPE_CHECKING:
+    from gpuconsole.services.shelf import Shelf
 
 Lines = list[tuple[Cell, ...]]
 _JOINED = "\ue000"
@@ -117,12 +122,36 @@ def image_words(image: Image | None) -> str:
     return "" if image is None else facts_words(image_facts(image))
 
 
-def image_choices(images: Sequence[ImageView], words: str, *, now: float) -> Iterable[tuple[str, str]]:
-    """Names of local images that have ``words`` in them, each with what is known of it; newest first."""
+def image_choices(
+    images: Sequence[ImageView], words: str, *, now: float, shelf: Shelf | None = None, glyphs: Glyphs = UNICODE
+) -> Iterable[tuple[str, str]]:
+    """Names of images that have ``words`` in them, each with what is known of it.
+
+    Local ones first, the newest first; then those of the catalog that would be pulled, without any word only the
+    recommended ones.
+
+    Args:
+        images: The local ones.
+        words: What was typed.
+        now: Seconds since the epoch.
+        shelf: What could be pulled; None when that is not known.
+        glyphs: The signs to draw with.
+    """
     wanted = words.lower().split()
     for view in sorted(images, key=lambda each: each.image.created_at or 0, reverse=True):
         for tag in view.image.tags:
             if all(word in tag.lower() for word in wanted):
                 age = f"{duration(now - view.image.created_at)} old" if view.image.created_at else ""
-                facts = [facts_words(view.facts), size(view.image.size_bytes), age]
+                facts = [_warning(view, glyphs), facts_words(view.facts), size(view.image.size_bytes), age]
                 yield tag, ", ".join(part for part in facts if part)
+    for entry in shelf.catalog if shelf is not None else ():
+        name = entry.image.reference
+        if all(word in name.lower() for word in wanted) and (wanted or entry.recommended):
+            yield name, f"{word_cell(entry.verdict.word, glyphs).text}, to pull"
+
+
+def _warning(view: ImageView, glyphs: Glyphs) -> str:
+    """The verdict on a local image, where it is not simply that it runs."""
+    if view.verdict is None or view.verdict.word.value in ("runs", "unknown"):
+        return ""
+    return word_cell(view.verdict.word, glyphs).text

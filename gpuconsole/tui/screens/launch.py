@@ -113,6 +113,7 @@ class LaunchScreen(Weighing):
         self.watch(self.app, "host_view", self._show_gpus, init=False)
         self.watch(self.app, "images", self._propose_image, init=False)
         self.watch(self.app, "link", self._settle, init=False)
+        self.app.desk.judge_images()  # its field completes what could be pulled, with the verdict
         drafts = self.app.desk.drafts
 
         def recall() -> None:

@@ -203,7 +203,10 @@ class LaunchFields(VerticalScroll, can_focus=False, inherit_bindings=False):
             return
         if key == "image":
             wanted = "" if everything else text
-            found = list(launchtext.image_choices(self.app.images or (), wanted, now=self.app.now()))
+            app = self.app
+            found = list(
+                launchtext.image_choices(app.images or (), wanted, now=app.now(), shelf=app.shelf, glyphs=app.glyphs)
+            )
         else:
             field = next(each for each in launchform.FIELDS if each.key == key)
             found = [(choice, "") for choice in field.choices if everything or choice.startswith(text)]
