@@ -53,15 +53,29 @@ def product_by_hand(torch: Any, *, heat_s: float, zeros: bool = False) -> float:
         a.zero_()
         b.zero_()
     out = torch.empty_like(a)
-    seconds = by_hand(torch, lambda: torch.mm(a, b, out=out), heat_s=heat_s, count=500)
+    seconds = by_hand(torch, lambda: torch.mm(a, b, out=out), heat_s=heat_s, count=1000)
     return 2.0 * SIDE**3 / seconds / 1e12
 
 
-def copy_by_hand(torch: Any, *, count_bytes: int, heat_s: float) -> float:
+def copy_by_hand(torch: Any, *, heat_s: float) -> float:
     """GB/s of a copy on the GPU, what is read and what is written counted."""
+    a = torch.randn(COPY_BYTES // 4, device="cuda")
+    b = torch.empty_like(a)
+    seconds = by_hand(torch, lambda: b.copy_(a), heat_s=heat_s, count=2000)
+    return 2.0 * COPY_BYTES / seconds / 1e9
+
+
+def copy_in_cache(torch: Any, *, count_bytes: int, copies: int = 200) -> float:
+    """GB/s of a copy that never leaves the cache; in a graph, since it takes less than its launch."""
     a = torch.randn(count_bytes // 4, device="cuda")
     b = torch.empty_like(a)
-    seconds = by_hand(torch, lambda: b.copy_(a), heat_s=heat_s, count=max(300, (200 << 30) // count_bytes // 10))
+    b.copy_(a)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(copies):
+            b.copy_(a)
+    seconds = by_hand(torch, graph.replay, heat_s=1.0, count=200) / copies
     return 2.0 * count_bytes / seconds / 1e9
 
 
@@ -90,7 +104,7 @@ def compare(torch: Any, rounds: int) -> dict[str, dict[str, Any]]:
         mine.append(ours(torch, mm.run, 9.0, "bf16"))
     for _ in range(rounds):
         mine, plain, _ = pairs["copy 1 GiB"]
-        plain.append(copy_by_hand(torch, count_bytes=COPY_BYTES, heat_s=1.0))
+        plain.append(copy_by_hand(torch, heat_s=1.0))
         mine.append(ours(torch, mem.run, 4.0, "copy", buffer_bytes=COPY_BYTES))
     told = {}
     for name, (mine, plain, unit) in pairs.items():
@@ -107,8 +121,7 @@ def traps(torch: Any) -> dict[str, dict[str, float]]:
     cache = int(getattr(torch.cuda.get_device_properties(0), "L2_cache_size", 32 << 20))
     random, zeros = product_by_hand(torch, heat_s=2.0), product_by_hand(torch, heat_s=2.0, zeros=True)
     random_ours, zeros_ours = ours(torch, mm.run, 9.0, "bf16"), ours(torch, mm.run, 9.0, "bf16", data="zeros")
-    small = copy_by_hand(torch, count_bytes=cache // 4, heat_s=1.0)
-    large = copy_by_hand(torch, count_bytes=COPY_BYTES, heat_s=1.0)
+    small, large = copy_in_cache(torch, count_bytes=cache // 4), copy_by_hand(torch, heat_s=1.0)
     return {
         "zeros over random, by hand (TFLOP/s)": {"trap": zeros, "right": random, "ratio": round(zeros / random, 3)},
         "zeros over random, benchmark (TFLOP/s)": {
