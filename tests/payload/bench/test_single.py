@@ -11,6 +11,7 @@ import pytest
 from gpuconsole.probes.payload.bench import attn, data, h2d, launch, mem, mm, soak
 from gpuconsole.probes.payload.bench.context import BenchContext
 from gpuconsole.probes.payload.bench.measurement import OK, SKIPPED, WRONG, Measurement, Skip, out_of_memory
+from gpuconsole.probes.payload.benchworker import Worker
 from tests.payload.bench.pretended import GIB, pretended
 
 torch = pytest.importorskip("torch")
@@ -290,3 +291,24 @@ def test_what_an_exception_means() -> None:
     assert out_of_memory(RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory"))
     failed = Measurement.failed({"a": 1}, ValueError("\n\n first line \nsecond"), gpu=[1])
     assert (failed.status, failed.why, failed.gpu, failed.params) == ("error", "ValueError: first line", [1], {"a": 1})
+
+
+def test_memory_is_told_and_an_allocator_that_ran_out_is_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[dict[str, Any]] = []
+
+    class Out:
+        def emit(self, kind: str, **fields: Any) -> None:
+            told.append({"t": kind, **fields})
+
+    retries = iter([0, 3, 3])
+    with pretended(monkeypatch):
+        monkeypatch.setattr(torch.cuda, "max_memory_reserved", lambda device: 5 * GIB)
+        monkeypatch.setattr(torch.cuda, "memory_stats", lambda device: {"num_alloc_retries": next(retries)})
+        worker = Worker({"checks": ["bench.mm"]}, Out())  # type: ignore[arg-type]
+        worker._context = BenchContext({}, lambda _: None, torch, device="cuda:0", gpus=1)
+        for _ in range(3):
+            worker._tell(Measurement({"a": 1}, score=1.0))
+    assert [record["peak_reserved_bytes"] for record in told] == [5 * GIB] * 3
+    assert [record["noisy"] for record in told] == [False, True, False]
+    assert told[1]["values"] == {"alloc_retries": 3}
+    assert {(record["device"], tuple(record["gpu"])) for record in told} == {("cuda", (0,))}
