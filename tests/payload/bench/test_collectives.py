@@ -21,7 +21,7 @@ GIB = 1 << 30
 def context(place: Path, *, mode: str, budget_s: float) -> BenchContext:
     """A context without GPUs."""
     (place / "payload.pyz").write_bytes(archive.build().data)
-    config = {"mode": mode, "archive": str(place / "payload.pyz"), "folder": str(place)}
+    config = {"mode": mode, "archive": str(place / "payload.pyz"), "folder": str(place), "options": {"slice_s": 0.1}}
     made = BenchContext(config, lambda text: None, torch, device="cpu", gpus=0)
     made.begin(budget_s)
     return made
@@ -34,7 +34,6 @@ def figure(**fields: Any) -> dict[str, Any]:
 
 
 def test_two_processes_do_every_collective_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(allreduce, "_MEASURING", 0.01)
     monkeypatch.setattr(allreduce, "CPU_SIZES", (8, 1 << 16))
     found = list(allreduce.run(context(tmp_path, mode="full", budget_s=60.0)))
     assert [one.status for one in found] == [OK] * 8, [one.why for one in found]
@@ -128,8 +127,7 @@ def test_when_they_hang_the_first_that_was_due_and_the_headline_tell_it(monkeypa
     assert [(one.status, one.headline) for one in told] == [(SKIPPED, True)]
 
 
-def test_training_on_one_and_on_two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ddp, "_MEASURING", 0.01)
+def test_training_on_one_and_on_two(tmp_path: Path) -> None:
     found = list(ddp.run(context(tmp_path, mode="full", budget_s=60.0)))
     hows = [(one.params["how"], one.params["ranks"], one.headline) for one in found]
     assert hows == [("plain", 1, False), ("ddp", 2, True), ("fsdp2", 2, False)]

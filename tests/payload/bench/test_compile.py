@@ -21,14 +21,14 @@ NO_COMPILER = "Failed to find C compiler. Please specify via CC environment vari
 def context(place: Path, *, budget_s: float) -> BenchContext:
     """A context without GPUs; compilation is left at what Python does of it, which needs no compiler."""
     (place / "payload.pyz").write_bytes(archive.build().data)
-    config = {"archive": str(place / "payload.pyz"), "folder": str(place), "options": {"backend": "eager"}}
+    config: dict[str, Any] = {"archive": str(place / "payload.pyz"), "folder": str(place)}
+    config["options"] = {"backend": "eager", "slice_s": 0.1}
     made = BenchContext(config, lambda text: None, torch, device="cpu", gpus=0)
     made.begin(budget_s)
     return made
 
 
 def test_a_case_is_compiled_cold_and_once_more_warm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiling, "_SLICE", 0.001)
     monkeypatch.setattr(compiling, "CASES", ("block",))
     found: list[Any] = list(compiling.run(context(tmp_path, budget_s=90.0)))
     assert [(one.params["case"], one.params.get("cache"), one.status) for one in found] == [

@@ -28,11 +28,9 @@ _NAMES = {
 }
 _ON_CPU = 2
 """Processes where there is no GPU."""
-_MEASURING = 0.4
+_MEASURING = 0.3
 """Of the budget; starting processes and NCCL takes the rest."""
 _LATENCY_UP_TO = 8
-_WAITED = 1.7
-"""Of the budget, until the processes are ended: before the supervisor ends the worker too."""
 _P2P_HINT = ", and NCCL_P2P_DISABLE=1 tells whether copies between GPUs are to blame"
 
 
@@ -42,12 +40,12 @@ def run(context: BenchContext) -> Iterator[Measurement]:
     wanted = plan(list(SIZES if context.cuda else CPU_SIZES), full=context.full)
     records = run_ranks(
         "allreduce:rank",
-        {"wanted": wanted, "slice_s": context.budget_s * _MEASURING / len(wanted)},
+        {"wanted": wanted, "slice_s": context.option("slice_s", context.budget_s * _MEASURING / len(wanted))},
         archive=context.archive,
         folder=context.folder,
         count=count,
         device="cuda" if context.cuda else "cpu",
-        timeout_s=_WAITED * context.budget_s,
+        timeout_s=context.patience_s,
     )
     heard: list[dict[str, Any]] = []
     told = 0

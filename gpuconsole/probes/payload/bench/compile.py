@@ -26,8 +26,8 @@ _LINKS = 4
 _SLICE = 1 / 30
 """Of the budget, for each thing that is timed."""
 CASES = ("chain", "block")
-_SHARES = {"cold": 1.3, "warm": 0.6}
-"""Of the budget, what each process may take at most; together less than the twofold at which all is ended."""
+_SHARES = {"cold": 0.7, "warm": 0.3}
+"""What each process may take at most, of the time they are waited for."""
 _CAUSES = (
     (("Failed to find C compiler", "InvalidCxxCompiler", "No working C++ compiler"), "the image has no compiler"),
     (("Python.h",), "the image has no Python headers (Python.h)"),
@@ -68,14 +68,14 @@ def _stage(
         {
             "stage": stage,
             "wanted": wanted,
-            "slice_s": context.budget_s * _SLICE,
+            "slice_s": context.option("slice_s", context.budget_s * _SLICE),
             "backend": context.option("backend", "inductor"),
         },
         archive=context.archive,
         folder=context.folder,
         count=1,
         device="cuda" if context.cuda else "cpu",
-        timeout_s=_SHARES[stage] * context.budget_s,
+        timeout_s=_SHARES[stage] * context.patience_s,
         group=False,
         environment=environment,
     )

@@ -5,6 +5,9 @@ from __future__ import annotations
 import time
 from typing import Any, Callable
 
+_PATIENCE = 0.92
+"""Of the deadline, which is twice the budget."""
+
 
 class BenchContext:
     """What the benchmarks of one worker share, and the budget of the one that runs.
@@ -54,6 +57,11 @@ class BenchContext:
     def left_s(self) -> float:
         """Seconds of the budget that are left; below 0 when it has been overrun."""
         return self._ends_at - time.monotonic()
+
+    @property
+    def patience_s(self) -> float:
+        """How long processes that a benchmark starts are waited for: until shortly before it is ended itself."""
+        return _PATIENCE * float(self.option("deadline_s") or 2 * self.budget_s)
 
     def begin(self, budget_s: float) -> None:
         """Start the clock of a benchmark."""

@@ -19,7 +19,6 @@ from gpuconsole.probes.payload.bench.world import World
 UNIT = "tokens/s"
 _ON_CPU = 2
 _MEASURING = 0.4
-_WAITED = 1.7
 _DRIFT = 1e-3
 """Relative, of the norms of parameters that must be the same on all ranks."""
 
@@ -30,12 +29,12 @@ def run(context: BenchContext) -> Iterator[Measurement]:
     wanted = plan(count, full=context.full)
     records = run_ranks(
         "ddp:rank",
-        {"wanted": wanted, "slice_s": context.budget_s * _MEASURING / len(wanted)},
+        {"wanted": wanted, "slice_s": context.option("slice_s", context.budget_s * _MEASURING / len(wanted))},
         archive=context.archive,
         folder=context.folder,
         count=count,
         device="cuda" if context.cuda else "cpu",
-        timeout_s=_WAITED * context.budget_s,
+        timeout_s=context.patience_s,
     )
     heard: list[dict[str, Any]] = []
     done: dict[str, float] = {}
