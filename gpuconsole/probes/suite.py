@@ -20,8 +20,8 @@ _CAUSES = (
     "check.python", "check.delivery", "check.torch", "check.cuda-available", "check.devices", "check.driver",
     "check.gpu-health", "check.gpu-memory", "check.kernel", "check.numerics", "check.gpu-pattern", "check.cudnn",
     "check.attention", "check.amp", "check.bf16", "check.optimizer", "check.determinism", "check.p2p", "check.shm",
-    "check.limits", "check.host-memory", "check.workspace", "check.cpu", "check.clock", "check.environment",
-    "check.gpu-clocks", "check.compile", "check.all-reduce",
+    "check.limits", "check.host-memory", "check.workspace", "check.cpu", "check.environment", "check.compile",
+    "check.all-reduce", "check.gpu-clocks", "check.clock",
 )  # fmt: skip
 
 

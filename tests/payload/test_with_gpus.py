@@ -105,7 +105,7 @@ def test_all_is_well_on_both(box: Payload) -> None:
     numerics = result(records, "check.numerics")
     assert set(numerics["value"]["errors"]) == {"GPU 4 (NVIDIA H200)", "GPU 5 (NVIDIA H200)"}
     assert set(numerics["value"]["errors"]["GPU 4 (NVIDIA H200)"]) == {
-        "float32", "tf32", "float16", "bfloat16", "network",
+        "float32", "tf32", "float16", "bfloat16", "float8", "network",
     }  # fmt: skip
     (gpus,) = [record["env"]["gpus"] for record in of_type(records, "env") if "gpus" in record["env"]]
     assert [gpu["uuid"] for gpu in gpus] == UUIDS

@@ -24,8 +24,8 @@ KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
         ({"memlock_bytes": 64 * GIB}, "", 8, "ok", "64 GiB"),
         ({"stack_bytes": MIB}, "", 0, "warn", "the stack is limited to 1 MiB"),
         ({"stack_bytes": 8 * MIB}, "", 0, "ok", "stack 8 MiB"),
-        ({"open_files": 1024}, "", 0, "warn", "only 1024 files"),
-        ({"open_files": 4096}, "", 0, "ok", "open files 4096"),
+        ({"open_files": 1023}, "", 0, "warn", "only 1023 files"),
+        ({"open_files": 1024}, "", 0, "ok", "open files 1024"),
     ],
 )
 def test_limits(changes: dict[str, Any], problem: str, gpus: int, status: str, why: str) -> None:

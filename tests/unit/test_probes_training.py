@@ -129,12 +129,14 @@ TRITON_WORDS = "RuntimeError: Failed to find C compiler. Please specify via CC e
         (pieces(failure="x"), "AssertionError: libcuda.so cannot found!", "warn", "libcuda.so", "ldconfig"),
         (pieces(failure="x"), "KeyError: 'getpwuid(): uid not found: 1000'", "warn", "no name", "USER"),
         (pieces(failure="x", cache_problem="programs in it may not be run"), "a.so: failed to map segment from shared",
-         "warn", "noexec", "TORCHINDUCTOR_CACHE_DIR"),
+         "warn", "programs in it may not be run", "TORCHINDUCTOR_CACHE_DIR"),
         (pieces(failure="x"), "a.so: failed to map segment from shared object", "skip", "folder of this check", ""),
         (pieces(failure="x"), "OSError: [Errno 30] Read-only file system: '/root'", "warn", "cannot be written",
          "TORCHINDUCTOR_CACHE_DIR"),
         (pieces(failure="Dynamo is not supported on Python 3.15+"), "Dynamo is not supported on Python 3.15+", "warn",
          "Dynamo is not supported", "another version of torch"),
+        (pieces(exit_code=-9), "", "warn", "died of SIGKILL", "memory ran out"),
+        (pieces(exit_code=1), "", "warn", "ended without a word", "another version"),
         (pieces(), "", "warn", "ended without a word", "another version"),
         (pieces(compiler=None), "", "warn", "there is no C compiler", "build-essential"),
         (pieces(triton=False), "", "warn", "Triton is missing", "triton"),
@@ -187,7 +189,8 @@ def test_the_cache_of_compile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def ranks(*exact: bool | None, **changes: Any) -> dict[str, Any]:
     return {
         "back_end": "nccl", "ranks": len(exact), "version": "2.27.5", "exact": list(exact), "late": [],
-        "stages": ["left"] * len(exact), "failure": None, "died": [], "words": "", "seconds": 5.0,
+        "stages": ["left"] * len(exact), "failure": None, "died": [], "exit_codes": [0] * len(exact),
+        "words": "", "seconds": 5.0,
     } | changes  # fmt: skip
 
 
@@ -210,6 +213,7 @@ NO_SHM = "Error: failed to extend /dev/shm/nccl-abc to 9637892 bytes, error: No 
         (ranks(None, None, failure="unhandled system error"), None, "fail", "fails: unhandled system", "NCCL_DEBUG"),
         (ranks(None, None, words="CUDA out of memory"), None, "skip", "no memory is free", "check.gpu-memory"),
         (ranks(None, None, died=[1], words="a\nSegfault\n"), None, "fail", "dies in rank 1: Segfault", "NCCL_DEBUG"),
+        (ranks(None, None, died=[1], exit_codes=[0, -9]), None, "fail", "rank 1 died of SIGKILL", "memory ran out"),
         (ranks(None, failure="broken", late=[]), None, "warn", "over 1 GPU fails: broken", "NCCL_DEBUG"),
         (ranks(None, None, back_end="gloo", failure="no host"), None, "warn", "gloo over 2 processes of the", "getent"),
     ],

@@ -11,6 +11,8 @@ from typing import Any
 
 _CHUNK = 65536
 _WORDS = "What it wrote last may tell why."
+NO_PROCESS = "no process can be started: {}"
+MORE_PROCESSES = "Raise the container's limit of processes: --pids-limit."
 
 
 class Child:

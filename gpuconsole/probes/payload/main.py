@@ -35,6 +35,11 @@ def _part(name: str, config: dict[str, Any]) -> int:
     from gpuconsole.probes.payload.worker import die_with_parent
 
     die_with_parent()
+    try:
+        with open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
+            file.write("500")  # where memory runs out, a part shall go and not the worker that tells of it
+    except OSError:
+        pass
     return int(import_module("gpuconsole.probes.payload.parts." + name).main(config))
 
 

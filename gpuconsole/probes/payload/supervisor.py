@@ -11,7 +11,7 @@ import time
 from typing import Any
 
 from gpuconsole.probes.payload import SCHEMA, SUITE
-from gpuconsole.probes.payload.child import Child, died_of
+from gpuconsole.probes.payload.child import MORE_PROCESSES, NO_PROCESS, Child, died_of
 from gpuconsole.probes.payload.notes import Notes
 from gpuconsole.probes.payload.outcome import FAIL, OK
 from gpuconsole.probes.payload.plan import BY_SLUG
@@ -126,8 +126,8 @@ class Supervisor:
             self._stopping = "broken"
             self._settle(
                 FAIL,
-                "no process can be started: {}".format(error.strerror or error),
-                "Raise the container's limit of processes: --pids-limit.",
+                NO_PROCESS.format(error.strerror or error),
+                MORE_PROCESSES,
             )
             return
         self._out.emit("worker", pgid=child.group)

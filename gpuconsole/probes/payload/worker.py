@@ -10,9 +10,13 @@ import time
 from typing import Any
 
 from gpuconsole.probes.payload import environment
+from gpuconsole.probes.payload.checks import host_memory
 from gpuconsole.probes.payload.outcome import FAIL, SKIP, Context, Outcome, first_line
 from gpuconsole.probes.payload.plan import BY_SLUG, CHECKS, Check
 from gpuconsole.probes.payload.stream import Emitter
+
+_PROCESS_BYTES = 2 << 30
+"""What a process with torch and CUDA may take of the host's memory."""
 
 
 def work(config: dict[str, Any]) -> int:
@@ -68,12 +72,21 @@ def _run(check: Check, context: Context) -> Outcome:
 def _begin_early(slug: str, planned: list[str], context: Context) -> None:
     """Begin what is slow and shall go on beside ``slug`` and those after it."""
     for check in CHECKS:
-        if check.early and check.beside == slug and check.slug in planned and context.torch is not None:
+        if check.early and check.beside == slug and check.slug in planned and _has_room(context):
             try:
                 check.load(check.early)(context)
             except Exception as error:
                 # It is tried again when its turn comes, and what is wrong is told there.
                 sys.stderr.write("{} cannot begin early: {}\n".format(check.slug, first_line(error)))
+
+
+def _has_room(context: Context) -> bool:
+    """Torch is there, and memory for it in several processes at a time; else they take turns."""
+    if context.torch is None:
+        return False
+    rest = host_memory.now_available()
+    processes = 2 + (int(context.torch.cuda.device_count()) if context.cuda else 0)
+    return rest is None or rest >= processes * _PROCESS_BYTES
 
 
 def _without(needed: str, context: Context) -> Outcome:

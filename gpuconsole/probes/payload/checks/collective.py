@@ -9,6 +9,7 @@ from typing import Any
 
 from gpuconsole.probes.payload import apart
 from gpuconsole.probes.payload.cards import is_full, no_room
+from gpuconsole.probes.payload.child import MORE_PROCESSES, NO_PROCESS, died_of
 from gpuconsole.probes.payload.outcome import FAIL, OK, SKIP, WARN, Context, Outcome, count_of, first_line
 from gpuconsole.probes.payload.parts import reduced
 
@@ -78,6 +79,7 @@ class Attempt:
             "late": late,
             "stages": [one.get("stage") for one in told],
             "failure": failures[0][1]["failure"] if failures else None,
+            "exit_codes": [process.exit_code for process in self.ranks],
             "died": [rank for rank in silent if rank not in late],
             "words": "\n".join([words] + [process.stray for process in self.ranks])[-4000:],
             "seconds": round(time.monotonic() - self.begun, 2),
@@ -120,6 +122,13 @@ def _nccl(torch: Any) -> bool:
 
 def run(context: Context) -> Outcome:
     """Wait for the sum; where it does not come, try once without direct traffic between GPUs to name the cause."""
+    try:
+        return _summed(context)
+    except OSError as error:
+        return Outcome(WARN, NO_PROCESS.format(error.strerror or error), MORE_PROCESSES)
+
+
+def _summed(context: Context) -> Outcome:
     torch = context.torch
     if not torch.distributed.is_available():
         return Outcome(SKIP, "this torch is built without distributed training")
@@ -190,6 +199,8 @@ def judge(result: dict[str, Any], again: dict[str, Any] | None) -> Outcome:
     fix = "Set NCCL_DEBUG=INFO in the container and run it again: the last lines name the step."
     if on_cpu:
         fix = "Look whether the container can resolve its own name: getent hosts $(hostname)."
+    if _killed(result):
+        fix = died_of(result["exit_codes"][result["died"][0]])[1]
     return Outcome(status, "{} over {} {}".format(by, who, what), fix)
 
 
@@ -197,8 +208,16 @@ def _what(result: dict[str, Any]) -> str:
     if result["failure"]:
         return "fails: {}".format(first_line(result["failure"]))
     if result["died"]:
-        return "dies in rank {}: {}".format(result["died"][0], first_line(_last(result["words"])) or "without a word")
+        rank = result["died"][0]
+        if _killed(result):
+            return "fails: rank {} {}".format(rank, died_of(result["exit_codes"][rank])[0])
+        return "dies in rank {}: {}".format(rank, first_line(_last(result["words"])) or "without a word")
     return "hangs: rank {} after {}".format(result["late"][0], result["stages"][result["late"][0]] or "its start")
+
+
+def _killed(result: dict[str, Any]) -> bool:
+    """The first rank that died did so by a signal."""
+    return bool(result["died"]) and (result["exit_codes"][result["died"][0]] or 0) < 0
 
 
 def _last(words: str) -> str:

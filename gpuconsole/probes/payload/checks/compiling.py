@@ -11,6 +11,7 @@ from typing import Any
 
 from gpuconsole.probes.payload import apart
 from gpuconsole.probes.payload.checks.workspace import temporary
+from gpuconsole.probes.payload.child import MORE_PROCESSES, NO_PROCESS, died_of
 from gpuconsole.probes.payload.outcome import FAIL, OK, SKIP, WARN, Context, Outcome, first_line
 
 TOLERANCE = 1e-4
@@ -36,7 +37,6 @@ _WORDS = (
      "Run ldconfig in the container as root."),
     (("tritonmissing", "working triton", "no module named 'triton'"), "Triton is missing or does not fit",
      "Install the triton that this torch asks for."),
-    (("failed to map segment",), "programs may not be run from the cache's folder (noexec)", _NO_CACHE),
     (("read-only file system", "permission denied", "no space left"), "the cache's folder cannot be written",
      _NO_CACHE),
 )  # fmt: skip
@@ -65,7 +65,10 @@ def run(context: Context) -> Outcome:
     if not hasattr(context.torch, "compile"):
         return Outcome(SKIP, "torch {} has no torch.compile".format(context.torch.__version__))
     if _PART not in context.apart:
-        begin(context)
+        try:
+            begin(context)
+        except OSError as error:
+            return Outcome(WARN, NO_PROCESS.format(error.strerror or error), MORE_PROCESSES)
     kind = "cuda" if context.cuda else "cpu"
     pieces = dict(look_around(kind, str(context.config["folder"])), device=kind)
     if _PART not in context.apart:
@@ -78,6 +81,7 @@ def run(context: Context) -> Outcome:
     process.kill()
     value = {name: process.told.get(name) for name in ("error", "compile_s", "failure", "kind")}
     value.update(pieces, tolerance=TOLERANCE)
+    value["exit_code"] = process.exit_code if ended else None
     outcome = judge(value, ended=ended, text=process.told.get("text") or "", stray=process.stray)
     outcome.value = value
     return outcome
@@ -153,8 +157,13 @@ def judge(value: dict[str, Any], *, ended: bool, text: str, stray: str) -> Outco
             missing, fix = explain(value, "")
             return Outcome(WARN, "{}, and {}".format(why, missing), fix)
         return Outcome(WARN, why, "Look at the load of the processors and at the disk under the cache's folder.")
+    if (value.get("exit_code") or 0) < 0:
+        did, fix = died_of(value["exit_code"])
+        return Outcome(WARN, "the process that tried torch.compile {}".format(did), fix)
     words = " ".join((text, stray)) if value["failure"] is None else text or value["failure"]
-    if "failed to map segment" in words and not value["cache_problem"]:
+    if "failed to map segment" in words:
+        if value["cache_problem"]:
+            return Outcome(WARN, "torch.compile does not work: {}".format(_cache(value)), _NO_CACHE)
         # The check's own folder is to blame, the one that would be used is elsewhere.
         return Outcome(SKIP, "it cannot be tried here: programs may not be run in the folder of this check")
     why, fix = explain(value, words)
@@ -167,11 +176,14 @@ def _of_result(value: dict[str, Any]) -> Outcome:
         why = "what torch.compile makes on {} is off by {:.0e}".format(place, value["error"])
         return Outcome(WARN, why, "Train without torch.compile, or take another version of torch.")
     if value["cache_problem"]:
-        why = "torch.compile works, but not in its cache {}: {}".format(
-            value["cache"] or "folder", value["cache_problem"]
-        )
-        return Outcome(WARN, why, _NO_CACHE)
+        return Outcome(WARN, "torch.compile works, but not as it is set up here: {}".format(_cache(value)), _NO_CACHE)
     return Outcome(OK, "torch.compile works on {}, the first time in {:.0f} s".format(place, value["compile_s"] or 0))
+
+
+def _cache(value: dict[str, Any]) -> str:
+    if value["cache"] is None:
+        return "its user has no name, which the cache's folder is named after"
+    return "of its cache's folder {}, {}".format(value["cache"], value["cache_problem"])
 
 
 def explain(value: dict[str, Any], words: str) -> tuple[str, str]:

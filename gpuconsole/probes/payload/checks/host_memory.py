@@ -17,11 +17,10 @@ def run(context: Context) -> Outcome:
     """Read the machine's figures and the container's limit, and compare them with the GPUs."""
     total, limit = environment.memory_total(), environment.memory_limit()
     meminfo = environment.read("/proc/meminfo") or ""
-    used = next((text for text in map(environment.read, _USED) if text is not None), "").strip()
     value: dict[str, Any] = {
         "total_bytes": total,
         "limit_bytes": limit,
-        "available_bytes": available(meminfo, limit, int(used) if used.isdigit() else None),
+        "available_bytes": now_available(),
         "swap_total_bytes": of_meminfo(meminfo, "SwapTotal"),
         "swap_free_bytes": of_meminfo(meminfo, "SwapFree"),
         "oom_kills": oom_kills(next((text for text in map(environment.read, _EVENTS) if text), "")),
@@ -30,6 +29,13 @@ def run(context: Context) -> Outcome:
     outcome = judge(value)
     outcome.value = value
     return outcome
+
+
+def now_available() -> int | None:
+    """What may still be allocated now."""
+    used = next((text for text in map(environment.read, _USED) if text is not None), "").strip()
+    meminfo = environment.read("/proc/meminfo") or ""
+    return available(meminfo, environment.memory_limit(), int(used) if used.isdigit() else None)
 
 
 def of_meminfo(text: str, name: str) -> int | None:

@@ -11,7 +11,7 @@ from gpuconsole.probes.payload.outcome import FAIL, OK, WARN, Context, Outcome, 
 
 PINNED_BYTES = 256 << 20
 LEAST_STACK_BYTES = 8 << 20
-LEAST_FILES = 4096
+LEAST_FILES = 1024
 _INFINIBAND = "/dev/infiniband"
 _ULIMITS = "Launch it again with --ulimit memlock=-1 --ulimit stack=67108864."
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 from typing import Any
 
 from gpuconsole.probes.payload import libcuda
 from gpuconsole.probes.payload.outcome import FAIL, OK, SKIP, Context, Outcome, count_of, first_line
 
 SIZE = 512
-TOLERANCES = {"float32": 1e-5, "tf32": 2e-3, "float16": 2e-3, "bfloat16": 1e-2, "network": 1e-4}
+TOLERANCES = {"float32": 1e-5, "tf32": 2e-3, "float16": 2e-3, "bfloat16": 1e-2, "float8": 5e-2, "network": 1e-4}
 _SEED = 20240229
 
 
@@ -44,6 +45,12 @@ def compare(torch: Any, device: str) -> dict[str, float | str]:
         except RuntimeError as error:
             if "not implemented" not in str(error):  # an old torch has no half-precision product on the CPU
                 errors[kind] = first_line(error)
+    if has_float8(torch, device):
+        try:
+            errors["float8"] = float8_error(torch, device)
+        except (RuntimeError, TypeError) as error:
+            # Its interface changes from version to version: only a result can be wrong.
+            sys.stderr.write("float8 products are not tried: {}\n".format(first_line(error)))
     try:
         errors["network"] = network_error(torch, device)
     except RuntimeError as error:
@@ -57,6 +64,13 @@ def kinds(torch: Any, device: str) -> list[str]:
         return ["float32"]  # old versions accumulate half precision in half precision here
     major = int(torch.cuda.get_device_capability(device)[0])
     return ["float32", "float16"] + (["tf32", "bfloat16"] if major >= 8 else [])
+
+
+def has_float8(torch: Any, device: str) -> bool:
+    """``device`` and this torch have products in float8."""
+    if device == "cpu" or not (hasattr(torch, "_scaled_mm") and hasattr(torch, "float8_e4m3fn")):
+        return False
+    return tuple(torch.cuda.get_device_capability(device)) >= (8, 9)
 
 
 def allow_tf32(torch: Any, allowed: bool) -> None:
@@ -85,6 +99,20 @@ def product_error(torch: Any, device: str, kind: str) -> float:
     got = torch.mm(one.to(device), other.to(device)).to("cpu", torch.float64)
     wanted = torch.matmul(one.to(torch.float64), other.to(torch.float64))
     return relative(got, wanted)
+
+
+def float8_error(torch: Any, device: str) -> float:
+    """Relative error of a square product of random numbers in float8, which needs scales and columns in a row."""
+    generator = torch.Generator().manual_seed(_SEED)
+    one, other = (
+        torch.randn((SIZE, SIZE), generator=generator, dtype=torch.float32).to(torch.float8_e4m3fn) for _ in range(2)
+    )
+    wanted = torch.matmul(one.to(torch.float64), other.to(torch.float64))
+    scale = torch.ones((), dtype=torch.float32).to(device)
+    columns = other.to(device).t().contiguous().t()
+    got = torch._scaled_mm(one.to(device), columns, scale_a=scale, scale_b=scale, out_dtype=torch.bfloat16)
+    got = got[0] if isinstance(got, tuple) else got  # with a second result until 2.4
+    return relative(got.to("cpu", torch.float64), wanted)
 
 
 def network_error(torch: Any, device: str) -> float:
