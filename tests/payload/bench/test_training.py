@@ -185,6 +185,27 @@ def test_a_cpu_trains_a_small_resnet_and_leaves_cudnn_as_it_was(monkeypatch: pyt
     assert "did not fall" in wrong.why
 
 
+@pytest.mark.usefixtures("short")
+def test_on_gpus_each_switch_is_turned_on_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    autocast, parts, tuned = torch.autocast, conv.parts, []
+
+    def small_parts(torch: Any, device: str, batch: int, pixels: int, *, small: bool) -> Any:
+        tuned.append(torch.backends.cudnn.benchmark)
+        return parts(torch, "cpu", batch, pixels, small=True)
+
+    monkeypatch.setattr(torch, "autocast", lambda kind, dtype: autocast("cpu", dtype=dtype))
+    monkeypatch.setattr(conv, "parts", small_parts)
+    monkeypatch.setattr(conv, "shape_for", lambda context: (4, 32))
+    with pretended(monkeypatch):
+        found: list[Any] = list(conv.run(context(mode="full", device="cuda:0")))
+    assert [one.status for one in found] == [OK] * 5, [one.why for one in found]
+    switches = [(one.params["precision"], one.params["channels_last"], one.params["autotune"]) for one in found]
+    assert switches[:3] == [("bf16", True, True), ("bf16", True, False), ("bf16", False, False)]
+    assert switches[3:] == [("tf32", False, False), ("fp32", False, False)]
+    assert tuned == [True, False, False, False, False]
+    assert len(found[-1].values) == 2 + 5  # the losses, four neighbours, and all switches together
+
+
 @pytest.mark.parametrize(("free", "batch"), [(139 * GIB, 64), (20 * GIB, 32), (11 * GIB, 16), (8 * GIB, 0)])
 def test_the_batch_of_images_goes_by_the_memory(monkeypatch: pytest.MonkeyPatch, free: int, batch: int) -> None:
     with pretended(monkeypatch, free=free):
