@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from gpuconsole.images.reference import shorter
 from gpuconsole.services.cancelling import Cancellation
 from gpuconsole.services.pulling import PullState
 from gpuconsole.services.pullruns import AT_ONCE, Pulled, Puller
-from gpuconsole.services.runs import RunKind, Runs, RunState
+from gpuconsole.services.runs import Run, RunKind, Runs, RunState
 
 if TYPE_CHECKING:
     from gpuconsole.images.reference import Reference
@@ -161,3 +162,15 @@ def _failure(reference: Reference, error: ConsoleError, *, code: ExitCode | None
         hint=error.hint,
         exit_code=int(code or error.exit_code),
     )
+
+
+def to_pull_again(run: Run) -> str | None:
+    """The reference of a pull that brought nothing; None of any other run."""
+    if run.kind is not RunKind.PULL or not run.ended or run.state is RunState.OK:
+        return None
+    try:
+        told = json.loads(run.document or "{}")
+    except ValueError:
+        return None
+    reference = told.get("reference") if isinstance(told, dict) else None
+    return reference if isinstance(reference, str) else None

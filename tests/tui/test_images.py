@@ -165,6 +165,9 @@ async def test_pulls_that_fail_are_cancelled_or_ended_by_leaving(
         await pilot.press("4", "enter")
         await until(pilot, lambda: isinstance(app.screen, RunDetails) and "what to do" in shown(app))
         assert "pulls it again" in " ".join(shown(app).split())
+        await pilot.press("p")
+        await until(pilot, lambda: [run.state for run in pulls(app)] == [RunState.FAILED] * 2, what="tried again")
+        assert pulls(app)[0].subject == pulls(app)[1].subject
         await pilot.press("escape", "2")
         await pull_by_name(pilot, app, target)
         await pull_by_name(pilot, app, other)

@@ -124,7 +124,7 @@ def _pull_fields(run: Run, pull: PullState | None, glyphs: Glyphs, keys: Keymap,
     report = _report(run)
     digest = field("digest", _text(report, "digest"))
     if run.ended:
-        again = f"{keys.name('images.pull')} on the list of images pulls it again"
+        again = f"{keys.name('image.pull')} pulls it again; layers that were complete are kept"
         return (digest,) if run.state is RunState.OK else (field("again", Cell(again, "dim")),)
     return _layers(pull, glyphs, keys, width)
 

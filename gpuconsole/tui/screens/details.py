@@ -36,6 +36,9 @@ _OF_ANYTHING = tuple(action for action in actions.CONTAINER if action.id.startsw
 _NEW_AND_COPY = tuple(action for action in (*actions.MAIN, *_OF_ANYTHING) if action.method in ("new", "copy"))
 
 
+_PULL = tuple(action for action in actions.IMAGE if action.method == "pull")
+
+
 def open_details(app: ConsoleApp, thing: Thing) -> None:
     """Show all about ``thing`` until it is closed."""
     if isinstance(thing, GpuView):
@@ -105,7 +108,7 @@ class RunDetails(DetailsScreen):
     """A check, launch or pull."""
 
     subject: RunSubject
-    BINDINGS: ClassVar[list[BindingType]] = [*actions.bindings((*actions.RUN, *_OF_ANYTHING))]
+    BINDINGS: ClassVar[list[BindingType]] = [*actions.bindings((*actions.RUN, *_PULL, *_OF_ANYTHING))]
 
     @property
     def thing(self) -> Thing | None:

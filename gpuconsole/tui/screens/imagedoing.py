@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpuconsole.images.reference import shorter
 from gpuconsole.services.kinds import is_catalog_image, is_image
+from gpuconsole.services.runs import Run, RunKind
 from gpuconsole.tui.screens.asker import Asker
 
 if TYPE_CHECKING:
@@ -22,6 +23,14 @@ IMAGE_ACTIONS = frozenset({"pull", "pin", "remove_image"})
 def named(thing: ImageView | CatalogView) -> str:
     """The reference of an image; its short id where it has none."""
     return thing.image.name if is_image(thing) else thing.image.reference
+
+
+def _again(run: Run) -> str | None:
+    if run.kind is not RunKind.PULL:
+        return None
+    from gpuconsole.services.pullqueue import to_pull_again
+
+    return to_pull_again(run)
 
 
 class ImageDoing(Asker):
@@ -40,6 +49,8 @@ class ImageDoing(Asker):
     @staticmethod
     def can_do_image(action: str, thing: Thing | None) -> bool:
         """Whether an action of :data:`IMAGE_ACTIONS` applies."""
+        if isinstance(thing, Run):
+            return action == "pull" and _again(thing) is not None
         if is_catalog_image(thing):
             return action != "remove_image"
         if not is_image(thing):
@@ -47,8 +58,11 @@ class ImageDoing(Asker):
         return action == "remove_image" or bool(thing.image.tags or thing.image.digests)
 
     def action_pull(self) -> None:
-        """Pull it; a question first when it will not run here."""
-        if (thing := self._image) is not None:
+        """Pull it; a question first when it will not run here. Of a pull that brought nothing, try again."""
+        if isinstance(self.thing, Run):
+            if again := _again(self.thing):
+                self.do(self._begin_pull, again)
+        elif (thing := self._image) is not None:
             instead = None if is_image(thing) or thing.instead is None else thing.instead.reference
             self.pull_after_all(named(thing), thing, instead)
 
