@@ -7,6 +7,8 @@ from typing import Any, Callable
 
 _PATIENCE = 0.92
 """Of the deadline, which is twice the budget."""
+_PARTING_S = 1.5
+"""Before the end of the run, to tell that they were late."""
 
 
 class BenchContext:
@@ -61,7 +63,9 @@ class BenchContext:
     @property
     def patience_s(self) -> float:
         """How long processes that a benchmark starts are waited for: until shortly before it is ended itself."""
-        return _PATIENCE * float(self.option("deadline_s") or 2 * self.budget_s)
+        own_s = _PATIENCE * float(self.option("deadline_s") or 2 * self.budget_s)
+        ends_at = self.config.get("ends_at")  # of the whole run, on the same clock
+        return own_s if ends_at is None else max(1.0, min(own_s, float(ends_at) - time.monotonic() - _PARTING_S))
 
     def begin(self, budget_s: float) -> None:
         """Start the clock of a benchmark."""
