@@ -24,7 +24,7 @@ from gpuconsole.tui import actions, messages, theme
 from gpuconsole.tui.asciifilter import AsciiFilter
 from gpuconsole.tui.bridge import Bridge
 from gpuconsole.tui.commands import commands_of
-from gpuconsole.tui.failures import tell_ends, tell_failure, tell_worker_error
+from gpuconsole.tui.failures import tell_ends, tell_failure, tell_unread, tell_worker_error
 from gpuconsole.tui.history import GpuHistory
 from gpuconsole.tui.keymap import Keymap
 from gpuconsole.tui.room import RoomyApp
@@ -198,7 +198,8 @@ class ConsoleApp(RoomyApp):
 
     @on(messages.ImagesJudged)
     def _see_shelf(self, message: messages.ImagesJudged) -> None:
-        self.shelf = message.shelf
+        before, self.shelf = self.shelf, message.shelf
+        tell_unread(self, before, message.shelf)
 
     @on(messages.RunsChanged)
     def _see_runs(self, message: messages.RunsChanged) -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from textual.app import App
 
     from gpuconsole.services.runs import Run
+    from gpuconsole.services.shelf import Shelf
     from gpuconsole.tui.app import ConsoleApp
 
 _TOAST_S = 8
@@ -43,6 +44,12 @@ def tell_ends(app: ConsoleApp, before: Iterable[Run], after: Iterable[Run]) -> N
             app.notify(words, title="That did not work", severity="error", timeout=_TOAST_S, markup=False)
         else:
             app.notify(f"{run.headline}.", timeout=4, markup=False)
+
+
+def tell_unread(app: App[None], before: Shelf | None, now: Shelf) -> None:
+    """Tell once why catalog files or lock files are not heeded."""
+    if now.problem and (before is None or before.problem != now.problem):
+        app.notify(now.problem, title="Not all is known of images", severity="warning", timeout=15, markup=False)
 
 
 def tell_worker_error(app: App[None], error: BaseException, *, what: str) -> None:

@@ -274,6 +274,27 @@ async def test_nothing_is_pulled_pinned_or_removed_where_one_only_looks(
     assert not (project / "gpuconsole.lock").exists()
 
 
+async def test_a_catalog_or_lock_file_that_cannot_be_read_is_told_and_nothing_pinned_is_pruned(
+    engine_modern: Engine, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine_modern.load("small")
+    own = tmp_path / "team.toml"
+    own.write_text("[[imagee]]\n")
+    monkeypatch.setenv("GPUCONSOLE_CATALOG", str(own))
+    (project / "gpuconsole.lock").write_text("[[malformed")
+    app = console(engine_modern.host, tmp_path)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await on_images(pilot, app)
+        await until(pilot, lambda: "team.toml" in toasts(app), what="which catalog file")
+        await until(pilot, lambda: "↓ pytorch" in shown(app), what="the shipped catalog all the same")
+        own.write_text("")
+        await pilot.press("D")
+        await until(pilot, lambda: "It is not known which images are pinned" in toasts(app))
+        assert isinstance(app.screen, MainScreen)
+        app.desk.refresh_images()
+        await until(pilot, lambda: app.shelf and "gpuconsole.lock" in app.shelf.problem, what="the next one")
+
+
 async def test_a_reference_is_completed_judged_and_refused_before_it_is_pulled(
     engine_modern: Engine, tmp_path: Path
 ) -> None:

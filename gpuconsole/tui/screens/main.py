@@ -39,7 +39,7 @@ class MainScreen(ImageTab, Doing, Screen[None]):
     app: ConsoleApp
     HELP = (
         "GPUs above, containers below. Tab goes between them; {tabs.containers} {tabs.images} {tabs.processes} "
-        "{tabs.runs} choose the list."
+        "{tabs.runs} choose the list. Among images, an arrow marks those of the catalog that are not here yet."
     )
     AUTO_FOCUS = "#containers"
     BINDINGS: ClassVar[list[BindingType]] = [
