@@ -73,8 +73,17 @@ def test_the_caller_has_a_name_a_home_and_caches_and_owns_what_torch_writes(
     made = (folder / "model.pt").stat()
     assert (made.st_uid, made.st_gid) == (UID, GID)
     assert names(engine_modern) == [], "nothing is left of looking into the image"
-    (folder / "model.pt").unlink()
-    assert prove(engine_modern, folder, read_only=True)["writable"] is True
+
+
+def test_a_file_system_that_cannot_be_written_has_a_home_all_the_same(engine_modern: Engine, folder: Path) -> None:
+    around = replace(Surroundings.current(), uid=UID, gid=GID, user="anna", groups=(GID, DATA_GID))
+    command = ("sh", "-c", "id -un; touch ~/x /out/x && ! touch /x 2>/dev/null && echo kept")
+    image, volumes = engine_modern.load("small"), (f"{folder}:/out",)
+    wanted = LaunchOptions(image, command=command, gpus="none", volumes=volumes, read_only=True, auto_remove=True)
+    session = Session(host=engine_modern.host)
+    _, said = launched(session, read_options(wanted, around), follow=True)
+    session.close()
+    assert said.splitlines() == ["anna", "kept"]
 
 
 def test_the_images_user_stays_what_the_image_says(engine_modern: Engine, folder: Path) -> None:
