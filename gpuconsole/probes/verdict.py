@@ -20,6 +20,8 @@ def judge(checks: Sequence[CheckResult], environment: Environment, end: RunEnd) 
         return Verdict(CheckStatus.SKIP, "Cancelled before it could tell.")
     if end is not RunEnd.COMPLETE:
         return Verdict(CheckStatus.SKIP, "Ended before it could tell.")
+    if checks and all(check.status is CheckStatus.SKIP for check in checks):
+        return Verdict(CheckStatus.SKIP, f"Nothing could be checked: {checks[0].why}.", checks[0].id)
     where = _where(checks, environment)
     warned = [check for check in checks if check.status is CheckStatus.WARN]
     if warned:

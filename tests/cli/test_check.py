@@ -171,6 +171,7 @@ def test_no_engine(tmp_path: Path) -> None:
         ("train", "--local"),
         ("--image", "a", "--local"),
         ("train", "--gpus", "1"),
+        ("--local", "--only", ","),
         *(
             ("--local", "--timeout", text)
             for text in ("0", "-1", "0.99", "nan", "NaN", "inf", "-inf", "1e400", "1e9", "x", "")
@@ -182,6 +183,15 @@ def test_usage(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith("Usage: gpuconsole check")
+
+
+def test_some_checks_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    done = run("check", "--local", "--only", "gpu-health,C25", "--only", "Workspace", "--json")
+    document = json.loads(done.stdout)
+    assert [check["code"] for check in document["checks"]] == ["C20", "C23", "C25"]
+    assert document["verdict"]["sentence"].startswith("Nothing failed of what was checked")
+    assert main(["check", "--local", "--only", "shmm"]) == ExitCode.USAGE
+    assert "There is no check shmm" in capsys.readouterr().err
 
 
 def test_time_that_runs_out_has_an_exit_code_of_its_own(tmp_path: Path) -> None:

@@ -62,9 +62,9 @@ class Checked:
         """Have ``action`` happen when the payload comes to the check in this module."""
         self.module("sitecustomize", HANG.format(check=check, action=action))
 
-    def check(self, name: str, *, deadline_s: float = 120.0) -> CheckReport:
-        """Check the container."""
-        return check_container(self.session, name, lambda _: None, deadline_s=deadline_s)
+    def check(self, name: str, *, deadline_s: float = 120.0, only: tuple[str, ...] = ()) -> CheckReport:
+        """Check the container, by all checks or some."""
+        return check_container(self.session, name, lambda _: None, deadline_s=deadline_s, only=only)
 
     def left(self, name: str) -> list[str]:
         """Files of ours in the container, and processes beside the one it was started with."""

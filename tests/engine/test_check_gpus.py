@@ -70,6 +70,28 @@ def test_a_cpu_build_in_a_container_with_a_gpu(cdi: Checked) -> None:
     assert "CPU" in result(report, "check.numerics").why
 
 
+def test_what_the_host_knows_of_its_own_gpus_stands_beside(cdi: Checked, two_gpus: NvmlBox) -> None:
+    first, second = (h200(gpu.index, uuid=gpu.uuid, minor=gpu.minor) for gpu in TWO_GPUS)
+    torn = first.with_(ecc_errors=(0, 0, 3, 3), recovery_action=1)
+    lowered = second.with_(power_limit_mw=450_000, power_enforced_mw=450_000, pcie_width=8, gpu_percent=90)
+    two_gpus.write(NvmlState(gpus=(torn, lowered)))
+    only = ("gpu-health", "gpu-clocks")
+    one = cdi.check(cdi.start("--device", f"nvidia.com/gpu={SECOND}"), only=only)
+    assert [check.id for check in one.checks] == ["check.gpu-health", "check.gpu-clocks"]
+    assert result(one, "check.gpu-health").status is OK
+    held = result(one, "check.gpu-clocks")
+    assert held.status is WARN
+    assert "450 W, it was delivered with 700 W" in held.why
+    assert "x8, it could be x16" in held.why
+    assert one.verdict.check == "check.gpu-clocks"
+    both = cdi.check(cdi.start("--device", "nvidia.com/gpu=all"), only=only)
+    assert both.verdict.check == "check.gpu-health"
+    assert "the driver asks for gpu-reset of GPU 0 (NVIDIA H200)" in both.verdict.sentence
+    assert "3 memory errors" in result(both, "check.gpu-health").why
+    none = cdi.check(cdi.start(), only=only)
+    assert {check.why for check in none.checks} == {"no GPU was given"}
+
+
 def test_64_mib_of_shared_memory_are_a_failure_with_a_gpu(cdi: Checked) -> None:
     report = cdi.check(cdi.start("--device", f"nvidia.com/gpu={FIRST}"))
     assert result(report, "check.shm").status is FAIL

@@ -108,3 +108,6 @@ def test_every_check_has_its_place_among_the_causes() -> None:
 def test_some_checks_give_no_verdict_on_the_whole() -> None:
     found = judge([result("check.shm", "ok")], Environment(torch_cuda="12.8"), RunEnd.COMPLETE)
     assert found.sentence == "Nothing failed of what was checked; nothing stands out."
+    found = judge([result("check.gpu-health", "skip")], Environment(), RunEnd.COMPLETE)
+    assert (found.status, found.check) == (CheckStatus.SKIP, "check.gpu-health")
+    assert found.sentence == "Nothing could be checked: check.gpu-health was looked at."
