@@ -32,3 +32,26 @@ def test_each_has_a_result_in_a_sound_container_and_leaves_nothing(modern: Check
     assert result(report, "check.gpu-health").status is SKIP
     assert modern.is_clean(name)
     assert not list(workspace.iterdir())
+
+
+def test_a_narrow_container_is_told_what_is_narrow(modern: Checked) -> None:
+    name = modern.start(
+        "--read-only", "--user", "4321", "--memory", "3g", "--cpus", "0.5", "--ulimit", "nofile=512",
+        "--network", "none", "-e", "TZ=Mars/Base",
+    )  # fmt: skip
+    only = ("limits", "host-memory", "cpu", "clock", "compile", "all-reduce")
+    report = modern.check(name, only=only)
+    assert report.end is RunEnd.COMPLETE
+    for slug, status, words in (
+        ("check.limits", WARN, "only 512 files may be open"),
+        ("check.cpu", WARN, "the time of 0.5 processors only"),
+        ("check.host-memory", OK, "3 GiB of memory allowed"),
+        ("check.compile", WARN, "there is no C++ compiler"),
+        ("check.all-reduce", OK, "exact"),
+    ):
+        found = result(report, slug)
+        assert found.status is status, found
+        assert words in found.why
+    assert result(report, "check.clock").value["zone_known"] is False
+    assert result(report, "check.compile").value["cache"] is None, "its user has no name"
+    assert modern.is_clean(name)
