@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 
     from gpuconsole.engine.model import Container
     from gpuconsole.host.model import Holder
+    from gpuconsole.services.benchdesk import BenchDesk
     from gpuconsole.services.cancelling import Cancellation
     from gpuconsole.services.drafts import Drafts
     from gpuconsole.services.imagedesk import ImageDesk
+    from gpuconsole.services.probelive import Live
     from gpuconsole.services.session import Session
     from gpuconsole.services.tunnels import Server
 
@@ -63,6 +65,7 @@ class Desk:
         self._checks = CheckQueue(self.runs, self._cancellations)
         self._held: dict[str, threading.Thread] = {}
         self._images: ImageDesk | None = None
+        self._benches: BenchDesk | None = None
 
     @property
     def drafts(self) -> Drafts:
@@ -85,9 +88,18 @@ class Desk:
         return self._images
 
     @property
+    def benches(self) -> BenchDesk:
+        """What is measured, and was."""
+        if self._benches is None:
+            from gpuconsole.services.benchdesk import BenchDesk
+
+            self._benches = BenchDesk(self.session, self._checks, path=self._runs_path)
+        return self._benches
+
+    @property
     def going(self) -> tuple[str, ...]:
-        """What this console pulls and builds, a phrase each; leaving ends it."""
-        return self._images.going if self._images is not None else ()
+        """What this console pulls, builds and measures, a phrase each; leaving ends it."""
+        return (*(self._images.going if self._images is not None else ()), *self._checks.benches)
 
     def start(self, listener: DeskListener, interval_s: float) -> None:
         """Begin to look, and tell ``listener``."""
@@ -108,7 +120,7 @@ class Desk:
             self._feed.drawn()
 
     def close(self) -> None:
-        """Let go of everything; checks, launches, pulls and builds under way are cancelled, containers go on."""
+        """Let go of everything; what is under way is cancelled, what was measured is kept, containers go on."""
         for cancellation in list(self._cancellations.values()):
             cancellation.request()
         end = time.monotonic() + _TAKING_BACK_S
@@ -117,6 +129,8 @@ class Desk:
         if self._feed is not None:
             self._feed.close()
         self._checks.close()
+        if self._benches is not None:
+            self._benches.close()
 
     # --- who and where ---
 
@@ -235,6 +249,10 @@ class Desk:
 
     # --- checks: one after another, on a thread of their own ---
 
+    def live(self, run_id: str) -> Live | None:
+        """How far a check or benchmark of this console is."""
+        return self._checks.live(run_id)
+
     def check_container(self, container: Container) -> str:
         """Check it, after the checks that wait already; returns the run's id."""
         from gpuconsole.services.checking import check_container
@@ -262,6 +280,8 @@ class Desk:
 
     def cancel(self, run_id: str) -> bool:
         """Ask a run to stop; False when it is over."""
+        if self._checks.drop(run_id):
+            return True
         cancellation = self._cancellations.get(run_id)
         if cancellation is None:
             return False
