@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from gpuconsole.core.errors import BadFile, NotFound
 from gpuconsole.core.store import Store
 from gpuconsole.launch.options import LaunchOptions
-from gpuconsole.services.secrets import mask_value
+from gpuconsole.services.secrets import MASK, mask_arguments, mask_text, mask_value
 
 if TYPE_CHECKING:
     import sqlite3
@@ -80,12 +80,18 @@ class LaunchRecord:
 
         Raises:
             BadFile: The record was written by a newer gpuconsole, or is damaged.
+            NotFound: It had a secret somewhere else than in a variable.
         """
         known = {field.name for field in fields(LaunchOptions)}
         if not isinstance(self.options.get("image"), str) or not set(self.options) <= known:
             raise BadFile(
                 f"Launch {self.number} was written down by another version of gpuconsole.",
                 hint="Use that version, or write the launch anew; 'gpuconsole runs --json' has what is known of it.",
+            )
+        if MASK in json.dumps(self.options):
+            raise NotFound(
+                f"Launch {self.number} had a secret on its command line, which is not kept.",
+                hint="Launch it anew, and give the secret by a file (--secret NAME=FILE) or by its name (-e NAME).",
             )
         given: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in self.options.items()
@@ -195,10 +201,16 @@ class LaunchRecords:
 
 
 def harmless_options(options: LaunchOptions) -> dict[str, Any]:
-    """The options as they may be written to a file: a secret variable keeps its name only."""
-    kept = {name: value for name, value in asdict(options).items() if value not in (None, (), [])}
+    """The options as they may be written to a file: a secret variable keeps its name only, other secrets nothing."""
+    kept = {name: _masked(value) for name, value in asdict(options).items() if value not in (None, (), [])}
     kept["environment"] = [_harmless(text) for text in options.environment]
     return {name: list(value) if isinstance(value, tuple) else value for name, value in kept.items() if value != []}
+
+
+def _masked(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return list(mask_arguments([str(each) for each in value]))
+    return mask_text(value) if isinstance(value, str) else value
 
 
 def _harmless(text: str) -> str:

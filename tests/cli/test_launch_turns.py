@@ -87,7 +87,12 @@ def test_the_turn_is_one_at_a_time_and_others_of_other_users_can_take_it(tmp_pat
     assert not second.take(cancelled)
     assert (tmp_path / "gpuconsole-gpus.lock").stat().st_mode & 0o444 == 0o444
     got = threading.Event()
-    thread = threading.Thread(target=lambda: second.take(Cancellation()) and got.set())
+
+    def wait_for_it() -> None:
+        if second.take(Cancellation()):
+            got.set()
+
+    thread = threading.Thread(target=wait_for_it)
     thread.start()
     assert not got.is_set()
     first.release()

@@ -139,6 +139,17 @@ def test_a_secret_is_asked_of_the_shell(engine_modern: Engine, folder: Path) -> 
 
 
 @pytest.mark.engine
+def test_a_secret_in_the_command_is_in_no_record(engine_modern: Engine, folder: Path) -> None:
+    launch(engine_modern, "open", command=("sleep", "1000", "--api-key", "0123456789abcdef"))
+    gpuconsole(engine_modern, "rm", "--yes", "--force", "open")
+    kept = b"".join(path.read_bytes() for path in (folder.parent / "state").rglob("*") if path.is_file())
+    assert b"0123456789abcdef" not in kept
+    refused = gpuconsole(engine_modern, "rerun", "open")
+    assert refused.code == ExitCode.NOT_FOUND
+    assert "--secret NAME=FILE" in refused.talk
+
+
+@pytest.mark.engine
 def test_a_killed_console_loses_no_launch(engine_modern: Engine, folder: Path) -> None:
     command = (
         *US,
