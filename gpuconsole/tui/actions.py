@@ -63,6 +63,7 @@ CONTAINER = (
     Action("container.shell", "s", "shell", "Shell", "A shell inside it", changes=True, rank=3),
     Action("container.attach", "a", "attach", "Attach", "Join its own terminal", changes=True, rank=3),
     Action("container.check", "c", "check", "Check", "Is it fit for training?", changes=True, rank=3),
+    Action("container.bench", "b", "bench", "Bench", "How fast is it, and what limits it?", changes=True, rank=3),
     Action("container.stop", "x", "stop", "Stop", "Stop it", changes=True, rank=4),
     Action("container.start", "u", "start", "Start", "Start it", changes=True, rank=7),
     Action("container.restart", "R", "restart", "Restart", "Stop it and start it", changes=True, rank=8),
@@ -73,6 +74,7 @@ CONTAINER = (
 )
 IMAGE = (
     Action("image.check", "c", "check", "Check", "Check it in a fresh container", changes=True, rank=3),
+    Action("image.bench", "b", "bench", "Bench", "Measure it in a fresh container", changes=True, rank=3),
     Action("image.pull", "p", "pull", "Pull", "Bring it here, or what its name leads to now", changes=True, rank=2),
     Action(
         "image.pin", "i", "pin", "Pin", "Hold it by digest in this folder's lock file, or no more", changes=True, rank=4
@@ -106,9 +108,22 @@ LAUNCH = (
     Action("launch.behind", "f6,ctrl+g", "behind", "Go on behind", "Leave it to go on; 4 shows it", rank=2),
 )
 RUN = (Action("run.cancel", "x", "cancel_run", "Cancel", "End this run", rank=3),)
-GPU = (Action("gpu.span", "z", "span", "Span", "How far back the history goes", rank=4),)
+GPU = (
+    Action("gpu.span", "z", "span", "Span", "How far back the history goes", rank=4),
+    Action("gpu.bench", "b", "bench", "Bench", "Measure it with a container or an image", changes=True, rank=3),
+    Action("gpu.past", "h", "past", "Past", "What was measured on it, over time", rank=4),
+)
+BENCH = (
+    Action("bench.compare", "v", "compare", "Compare", "Beside an earlier run", rank=3),
+    Action("bench.past", "h", "past", "Past", "What was measured on these GPUs, over time", rank=4),
+)
+COMPARE = (
+    Action("compare.older", "left", "other(1)", "Older", "Compare with an older run", rank=3),
+    Action("compare.newer", "right", "other(-1)", "Newer", "Compare with a newer run", rank=3),
+    Action("compare.all", "a", "all", "All", "All results, or only those that changed or cannot be compared", rank=4),
+)
 COPYING = (Action("copy.plain", "v", "plain", "Plain", "Show it bare, to be marked with the mouse", rank=2),)
-ALL = (*APP, *MAIN, *CONTAINER, *IMAGE, *IMAGES, *PROCESS, BACK, *LOGS, *LAUNCH, *RUN, *GPU, *COPYING)
+ALL = (*APP, *MAIN, *CONTAINER, *IMAGE, *IMAGES, *PROCESS, BACK, *LOGS, *LAUNCH, *RUN, *GPU, *BENCH, *COMPARE, *COPYING)
 FORBIDDEN_KEYS = ("ctrl+b", "ctrl+a")
 """tmux's and screen's prefix keys: they never reach us, and nobody may lose them."""
 

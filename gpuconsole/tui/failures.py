@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gpuconsole.tui.app import ConsoleApp
 
 _TOAST_S = 8
-_IN_THE_BACKGROUND = frozenset({RunKind.PULL, RunKind.BUILD})
+_IN_THE_BACKGROUND = frozenset({RunKind.PULL, RunKind.BUILD, RunKind.BENCH})
 """Kinds of runs whose end is told wherever one is by then."""
 
 
@@ -43,7 +43,7 @@ def tell_ends(app: ConsoleApp, before: Iterable[Run], after: Iterable[Run]) -> N
             words = run.headline.replace(" → ", "\n→ ", 1)
             app.notify(words, title="That did not work", severity="error", timeout=_TOAST_S, markup=False)
         else:
-            app.notify(f"{run.headline}.", timeout=4, markup=False)
+            app.notify(f"{run.headline.removesuffix('.')}.", timeout=4, markup=False)
 
 
 def tell_unread(app: App[None], before: Shelf | None, now: Shelf) -> None:

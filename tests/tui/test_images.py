@@ -11,6 +11,8 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
+from gpuconsole.services.replaydesk import ReplayDesk
+from gpuconsole.services.replayfile import load
 from gpuconsole.services.runs import Run, RunKind, RunState
 from gpuconsole.tui.app import ConsoleApp
 from gpuconsole.tui.screens.building import BuildScreen
@@ -25,6 +27,7 @@ from tests.rig.registry import Registry
 from tests.tui.console import console, shown, until
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("nvml", "project")]
+RECORDING = Path(__file__).parents[1] / "fixtures/console-h200.jsonl.gz"
 DAY = "pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime"
 """An image of the catalog that runs on the simulated H200s."""
 
@@ -351,3 +354,19 @@ async def test_a_build_is_weighed_as_one_types_and_its_failure_told_with_its_log
         await until(pilot, lambda: isinstance(app.screen, RunDetails) and "what to do" in shown(app))
         assert f"base {base}" in " ".join(shown(app).split())
         assert app.desk.going == ()
+
+
+async def test_images_of_a_recording_are_judged_for_its_machine_and_nothing_is_done_to_them(project: Path) -> None:
+    (project / "gpuconsole.lock").write_text("[[malformed: it is this machine's, and none of the recording's")
+    app = ConsoleApp(ReplayDesk(load(RECORDING)))
+    async with app.run_test(size=(120, 36)) as pilot:
+        await until(pilot, lambda: app.images and app.host_view and app.engine_info)
+        await on_images(pilot, app)
+        await until(pilot, lambda: "lab/pytorch" in shown(app) and "✓ runs" in shown(app))
+        assert app.shelf is not None
+        assert app.shelf.problem == ""
+        for key in ("p", "i", "d", "D"):
+            app.clear_notifications()
+            await pilot.press(key)
+            await until(pilot, lambda: "This is a recording" in toasts(app), what=key)
+        assert not (project / "gpuconsole.lock").read_text().startswith("#")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gpuconsole.services.imageremoval import Removal
 
 _LISTED = 6
+_BENCH = "bench of "
 _SHOWN = 300
 """Characters of a command line in a question."""
 
@@ -61,11 +62,15 @@ def about_launch(behind: str) -> Question:
 
 
 def about_leaving(going: Sequence[str]) -> Question:
-    """Whether to leave although that ends pulls and builds, a phrase each."""
+    """Whether to leave although that ends pulls, builds and benchmarks, a phrase each."""
     listed = [shorten(each, 60) for each in going[:_LISTED]]
     if len(going) > _LISTED:
         listed.append(f"and {len(going) - _LISTED} more")
-    ends = f"Leaving ends {'it' if len(going) == 1 else 'them'}. Layers that are complete stay; the next time goes on."
+    ends = f"Leaving ends {'it' if len(going) == 1 else 'them'}."
+    if any(not each.startswith(_BENCH) for each in going):
+        ends += " Layers that are complete stay; the next time goes on."
+    if any(each.startswith(_BENCH) for each in going):
+        ends += " What a benchmark has measured until now is kept."
     return Question("Leave while this goes on?", "\n".join((*listed, "", ends)), "Leave")
 
 
@@ -107,6 +112,6 @@ def _consequences(verb: str, container: Container) -> str:
         return f"{running}What was written inside it goes; mounted folders and named volumes stay.\n{image}"
     if verb in ("Stop", "Restart"):
         return f"SIGTERM now, SIGKILL after 10 s.\n{image}"
-    if verb == "Check":
+    if verb in ("Check", "Bench"):
         return f"Programs are run inside it, and use its GPUs for a moment.\n{image}"
     return image

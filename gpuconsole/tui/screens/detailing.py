@@ -16,7 +16,7 @@ from gpuconsole.tui.present import details
 from gpuconsole.tui.present.cell import Cell
 from gpuconsole.tui.present.gpu import ring_word
 from gpuconsole.tui.screens.doing import Doing
-from gpuconsole.tui.screens.subjects import Subject, Thing
+from gpuconsole.tui.screens.subject import Subject, Thing
 from gpuconsole.tui.widgets.keyline import KeyLine
 from gpuconsole.tui.widgets.lines import Lines
 

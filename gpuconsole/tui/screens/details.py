@@ -15,14 +15,13 @@ from gpuconsole.services.images import ImageView
 from gpuconsole.services.runs import Run
 from gpuconsole.tui import actions
 from gpuconsole.tui.screens.detailing import DetailsScreen
+from gpuconsole.tui.screens.imagesubjects import CatalogSubject, ImageSubject
+from gpuconsole.tui.screens.subject import Thing
 from gpuconsole.tui.screens.subjects import (
-    CatalogSubject,
     ContainerSubject,
     GpuSubject,
-    ImageSubject,
     ProcessSubject,
     RunSubject,
-    Thing,
     subject_of,
 )
 

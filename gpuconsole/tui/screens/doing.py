@@ -11,21 +11,22 @@ from gpuconsole.services import ringing
 from gpuconsole.services.kinds import is_catalog_image, is_container, is_image
 from gpuconsole.services.runs import Run
 from gpuconsole.tui import actions
-from gpuconsole.tui.screens.imagedoing import IMAGE_ACTIONS, ImageDoing, named
+from gpuconsole.tui.screens.benchdoing import BenchDoing
+from gpuconsole.tui.screens.imagedoing import IMAGE_ACTIONS, named
 from gpuconsole.tui.screens.lending import enter
 
 if TYPE_CHECKING:
     from gpuconsole.engine.model import Container
     from gpuconsole.tui.app import ConsoleApp
     from gpuconsole.tui.screens.listing import Listing
-    from gpuconsole.tui.screens.subjects import Thing
+    from gpuconsole.tui.screens.subject import Thing
 
 _CHANGING = frozenset(action.method.partition("(")[0] for action in actions.ALL if action.changes)
 _FOR_RUNNING = frozenset({"shell", "attach", "stop"})
-_FOR_CONTAINERS = frozenset(action.method for action in actions.CONTAINER) - {"check", "copy", "ring"}
+_FOR_CONTAINERS = frozenset(action.method for action in actions.CONTAINER) - {"check", "bench", "copy", "ring"}
 
 
-class Doing(ImageDoing):
+class Doing(BenchDoing):
     """Actions of the main screen."""
 
     app: ConsoleApp
@@ -69,6 +70,8 @@ class Doing(ImageDoing):
             return is_container(thing) and self._fits(action, thing.container)
         if action == "check":
             return is_image(thing) or (is_container(thing) and thing.container.running)
+        if action == "bench":
+            return self.can_bench()
         if action in IMAGE_ACTIONS:
             return self.can_do_image(action, thing)
         if action == "kill":

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gpuconsole.services.imageremoval import Removal
     from gpuconsole.services.images import ImageView
     from gpuconsole.services.shelf import Hold
-    from gpuconsole.tui.screens.subjects import Thing
+    from gpuconsole.tui.screens.subject import Thing
 
 IMAGE_ACTIONS = frozenset({"pull", "pin", "remove_image"})
 

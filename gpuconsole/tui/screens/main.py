@@ -26,7 +26,7 @@ from gpuconsole.tui.widgets.strip import GpuStrip
 
 if TYPE_CHECKING:
     from gpuconsole.tui.app import ConsoleApp
-    from gpuconsole.tui.screens.subjects import Thing
+    from gpuconsole.tui.screens.subject import Thing
 
 """Columns and rows below which only a word to enlarge the window is shown."""
 _STILL_S = 0.9
@@ -50,6 +50,7 @@ class MainScreen(ImageTab, Doing, Screen[None]):
         *actions.bindings(actions.IMAGES),
         *actions.bindings(actions.PROCESS),
         *actions.bindings(actions.RUN),
+        *actions.bindings(action for action in actions.GPU if action.method == "bench"),
         Binding("enter", "open", "Open", tooltip="All about it", id="thing.open"),
         Binding("escape", "unfilter", "All", tooltip="Show every row again", show=False),
     ]

@@ -2,90 +2,24 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Hashable, Iterable
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from gpuconsole.gpu.names import short_name
 from gpuconsole.host.model import GpuView, Holder
-from gpuconsole.images.reference import shorter
 from gpuconsole.services.catalog import CatalogView
 from gpuconsole.services.containers import ContainerView
 from gpuconsole.services.endings import state_words
 from gpuconsole.services.images import ImageView
 from gpuconsole.services.ringing import gpu_key, process_key
 from gpuconsole.services.runs import Run, RunKind
-from gpuconsole.tui.present import catalogdetails, containerdetails, details, gpudetails, imagedetails, processdetails
+from gpuconsole.tui.present import containerdetails, details, gpudetails, processdetails
 from gpuconsole.tui.present import rundetails as runs
-from gpuconsole.tui.present.cell import Cell
+from gpuconsole.tui.screens.imagesubjects import CatalogSubject, ImageSubject
+from gpuconsole.tui.screens.subject import Subject, Thing
 
 if TYPE_CHECKING:
-    from gpuconsole.engine.model import ImageStep
     from gpuconsole.tui.app import ConsoleApp
-
-Thing = ContainerView | ImageView | CatalogView | Holder | Run | GpuView
-T = TypeVar("T", ContainerView, ImageView, CatalogView, Holder, Run, GpuView)
-
-
-class Subject(Generic[T]):
-    """A thing in full.
-
-    Args:
-        app: Where the newest of it is found.
-        thing: It, as it was seen first.
-    """
-
-    KIND: ClassVar[str] = ""
-    GONE: ClassVar[str] = ""
-    """What is said when it is there no more."""
-    OF_ENGINE: ClassVar[bool] = False
-    """It is the engine's, so nothing is known of it while the engine is away."""
-
-    def __init__(self, app: ConsoleApp, thing: T) -> None:
-        self.app = app
-        self.thing: T = thing
-
-    @staticmethod
-    @abstractmethod
-    def key(thing: T) -> str:
-        """What it keeps as it changes."""
-
-    @abstractmethod
-    def everything(self) -> Iterable[T] | None:
-        """All of its kind; None when they cannot be known now."""
-
-    @abstractmethod
-    def headline(self) -> str:
-        """Its name."""
-
-    @abstractmethod
-    def fields(self, width: int) -> tuple[details.Field, ...]:
-        """What is known of it, for ``width`` cells."""
-
-    def stage(self) -> Hashable:
-        """What decides about what can be done with it."""
-        return None
-
-    def look(self) -> bool | None:
-        """Take the newest of it; False when it is gone, None when that cannot be known now."""
-        things = self.everything()
-        if things is None:
-            return None
-        mine = self.key(self.thing)
-        found = next((each for each in things if self.key(each) == mine), None)
-        self.thing = found or self.thing
-        return found is not None
-
-    def lines(self, width: int, *, gone: bool = False) -> list[details.Line]:
-        """All of it in rows of ``width`` cells, what is wrong first."""
-        return self._laid_out(self.fields(width), width, gone=gone)
-
-    def _laid_out(self, fields: Iterable[details.Field], width: int, *, gone: bool) -> list[details.Line]:
-        notes: list[details.Field] = [details.field("", Cell(self.GONE, "risk"))] if gone else []
-        link = self.app.link
-        if self.OF_ENGINE and link is not None and not link.connected:
-            notes = [details.field("engine", Cell(link.message, "risk"))]
-        return details.laid_out([*notes, *fields], width)
 
 
 class ContainerSubject(Subject[ContainerView]):
@@ -127,69 +61,6 @@ class ContainerSubject(Subject[ContainerView]):
             keys=app.keys,
         )
         return containerdetails.fields(self.thing, known)
-
-
-class ImageSubject(Subject[ImageView]):
-    """An image."""
-
-    KIND = "image"
-    GONE = "It was removed; this is how it was."
-    OF_ENGINE = True
-    steps: tuple[ImageStep, ...] | None = None
-    """How it was made, once that was asked."""
-
-    @staticmethod
-    def key(thing: ImageView) -> str:
-        """Its id."""
-        return thing.image.id
-
-    def everything(self) -> Iterable[ImageView] | None:
-        """The images."""
-        return self.app.images
-
-    def headline(self) -> str:
-        """Its name."""
-        return shorter(self.thing.image.name)
-
-    def fields(self, width: int) -> tuple[details.Field, ...]:
-        """What is known of it."""
-        app, image_id = self.app, self.thing.image.id
-        known = imagedetails.Known(
-            now=app.now(),
-            glyphs=app.glyphs,
-            runs=app.runs,
-            keys=app.keys,
-            holds=app.shelf.holds.get(image_id, ()) if app.shelf is not None else (),
-            steps=self.steps,
-            containers=[each.container for each in app.containers or ()],
-        )
-        return imagedetails.fields(self.thing, known)
-
-
-class CatalogSubject(Subject[CatalogView]):
-    """An image of the catalog that is not here."""
-
-    KIND = "image of the catalog"
-    GONE = "It is in this list no more: it is here by now, or the catalog has changed."
-
-    @staticmethod
-    def key(thing: CatalogView) -> str:
-        """Its reference."""
-        return thing.image.reference
-
-    def everything(self) -> Iterable[CatalogView] | None:
-        """What could be pulled."""
-        return self.app.shelf.catalog if self.app.shelf is not None else None
-
-    def headline(self) -> str:
-        """Its reference."""
-        return self.thing.image.reference
-
-    def fields(self, width: int) -> tuple[details.Field, ...]:
-        """What is known of it."""
-        app = self.app
-        holds = app.shelf.holds.get(self.key(self.thing), ()) if app.shelf is not None else ()
-        return catalogdetails.fields(self.thing, now=app.now(), glyphs=app.glyphs, holds=holds, keys=app.keys)
 
 
 class ProcessSubject(Subject[Holder]):
