@@ -39,11 +39,11 @@ def tell_ends(app: ConsoleApp, before: Iterable[Run], after: Iterable[Run]) -> N
             app.desk.refresh_images()  # what it saw in an image decides the verdict on it
         if run.kind not in _IN_THE_BACKGROUND:
             continue
+        words = run.headline.replace(" → ", "\n→ ", 1)
         if run.state is RunState.FAILED:
-            words = run.headline.replace(" → ", "\n→ ", 1)
             app.notify(words, title="That did not work", severity="error", timeout=_TOAST_S, markup=False)
         else:
-            app.notify(f"{run.headline.removesuffix('.')}.", timeout=4, markup=False)
+            app.notify(words if words.endswith(".") else f"{words}.", timeout=4, markup=False)
 
 
 def tell_unread(app: App[None], before: Shelf | None, now: Shelf) -> None:
