@@ -60,7 +60,7 @@ class Observed:
 def observe(before: Observed | None, gpu: Gpu) -> Observed:
     """What is known of a GPU after one more look at it."""
     generation, width = gpu.pcie.generation, gpu.pcie.width
-    loaded = bool(gpu.utilization_pct) or (gpu.performance_state is not None and gpu.performance_state <= 2)
+    loaded = bool(gpu.utilization_pct)  # not by the performance state: some cards rest in the highest
     reasons = frozenset(gpu.throttle_reasons or ())
     if before is None:
         return Observed(gpu, reasons=reasons, generation=generation, width=width, loaded=loaded)

@@ -16,12 +16,12 @@ from gpuconsole.probes.records import AskedGpus, CheckResult
 from gpuconsole.probes.suite import GPU_HEALTH
 from gpuconsole.services.session import Session
 
-_PERIOD_S = 1.0
+_PERIOD_S = 0.5
 _PARTING_S = 3.0
 
 
 class GpuWatch:
-    """Takes a look each second, from entry to exit, on a thread of its own.
+    """Takes a look each half second, from entry to exit, on a thread of its own.
 
     Args:
         session: Whose GPUs.

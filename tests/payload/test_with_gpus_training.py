@@ -78,6 +78,11 @@ def test_all_is_well_on_both(box: Payload) -> None:
     assert result(records, "check.limits")["value"]["pinned_bytes"] == 256 << 20
     assert result(records, "check.gpu-pattern")["why"] == "256 MiB on each GPU gave back two patterns"
     assert result(records, "check.p2p")["why"].startswith("2 pairs reach each other")
+    assert result(records, "check.p2p")["value"] == {
+        "gpus": ["GPU 4 (NVIDIA H200)", "GPU 5 (NVIDIA H200)"],
+        "direct": [[None, True], [True, None]],
+        "right": [[None, True], [True, None]],
+    }
     assert result(records, "check.cudnn")["why"].endswith("on 2 GPUs, by cuDNN 9.1.0")
     assert result(records, "check.amp")["value"]["results"]["GPU 4 (NVIDIA H200)"]["dtype"] == "float16"
     assert len(result(records, "check.attention")["value"]["back_ends"]) == 1, "one of each model is enough"

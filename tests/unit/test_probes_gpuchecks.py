@@ -94,7 +94,7 @@ def test_the_weightiest_is_told_first_and_not_all_of_many() -> None:
         ({"pcie": PcieLink(5, 8, 5, 16)}, WARN, "is x8, it could be x16"),
         ({"pcie": PcieLink(3, 16, 5, 16)}, WARN, "generation 3 of 5"),
         ({"pcie": PcieLink()}, OK, "nothing"),
-        ({"pcie": PcieLink(1, 8, 5, 16), "performance_state": 8, "utilization_pct": 0}, OK, "cannot be judged at rest"),
+        ({"pcie": PcieLink(1, 8, 5, 16), "performance_state": 0, "utilization_pct": 0}, OK, "cannot be judged at rest"),
         ({"persistence": False}, WARN, "persistence mode is off"),
         ({"persistence": False, "processes": (GpuProcess(7, 1, ProcessKind.GRAPHICS),)}, OK, "nothing"),
         ({"persistence": None}, OK, "nothing"),

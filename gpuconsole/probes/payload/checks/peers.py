@@ -30,8 +30,19 @@ def run(context: Context) -> Outcome:
                         return no_room(one.label)
                     pairs.append({"from": one.label, "to": other.label, "direct": None, "error": first_line(error)})
     outcome = judge(pairs)
-    outcome.value = {"pairs": pairs}
+    outcome.value = matrices([card.label for card in found], pairs)
     return outcome
+
+
+def matrices(labels: list[str], pairs: list[dict[str, Any]]) -> dict[str, Any]:
+    """The pairs as rows (from) of columns (to), in the order of ``labels``; None where nothing is known."""
+    known = {(one["from"], one["to"]): one for one in pairs}
+    rows = [[known.get((sender, receiver), {}) for receiver in labels] for sender in labels]
+    return {
+        "gpus": labels,
+        "direct": [[one.get("direct") for one in row] for row in rows],
+        "right": [[one.get("right") for one in row] for row in rows],
+    }
 
 
 def pair(torch: Any, one: Card, other: Card) -> dict[str, Any]:
