@@ -68,10 +68,8 @@ class Doing(BenchDoing):
         thing = self.thing
         if action in _FOR_CONTAINERS:
             return is_container(thing) and self._fits(action, thing.container)
-        if action == "check":
-            return is_image(thing) or (is_container(thing) and thing.container.running)
-        if action == "bench":
-            return self.can_bench()
+        if action in ("check", "bench"):
+            return self.can_bench() if action == "bench" else self.can_check()
         if action in IMAGE_ACTIONS:
             return self.can_do_image(action, thing)
         if action == "kill":
