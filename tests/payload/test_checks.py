@@ -43,6 +43,7 @@ def test_without_torch_the_rest_is_still_looked_at(payload: Payload) -> None:
     assert "there is no torch" in result(records, "check.torch")["why"]
     assert result(records, "check.numerics")["why"] == "torch cannot be imported"
     assert result(records, "check.shm")["value"]["passed_bytes"] is None
+    assert "a worker passes" not in result(records, "check.shm")["why"]
     assert result(records, "check.workspace")["status"] in ("ok", "warn")
 
 

@@ -51,7 +51,8 @@ def run(context: Context) -> Outcome:
             # torch says "exited unexpectedly", and only the cause behind it says by which signal.
             problem = first_line(error.__cause__ or error)
             value["error"] = problem
-    outcome = judge(total=total, free=free, problem=problem, wants_gpu=context.wants_gpu)
+    tried = context.torch is not None
+    outcome = judge(total=total, free=free, problem=problem, wants_gpu=context.wants_gpu, tried=tried)
     outcome.value = value
     return outcome
 
@@ -79,8 +80,8 @@ def passes(torch: Any, count: int) -> str:
     return str(multiprocessing.get_start_method(allow_none=False))
 
 
-def judge(*, total: int, free: int, problem: str, wants_gpu: bool) -> Outcome:
-    """The outcome for its size, what is free of it, and the worker's words when passing failed."""
+def judge(*, total: int, free: int, problem: str, wants_gpu: bool, tried: bool = True) -> Outcome:
+    """The outcome for its size, what is free of it, and the worker's words when passing failed or was not tried."""
     if problem:
         # Where it is full torch's worker either dies of SIGBUS, or tells nobody but its standard error and hangs.
         full = any(words in problem for words in ("Bus error", "shared memory", "timed out")) or free < COMFORT_BYTES
@@ -94,4 +95,5 @@ def judge(*, total: int, free: int, problem: str, wants_gpu: bool) -> Outcome:
     if free < total // 5:
         why = "{} of {} are free in {}".format(size(free), size(total), SHM)
         return Outcome(WARN, why, "Look what fills it: ls -l {}.".format(SHM))
-    return Outcome(OK, "{} is {}, a worker passes a tensor through it".format(SHM, size(total)))
+    what = "a worker passes a tensor through it" if tried else "without torch no tensor was passed through it"
+    return Outcome(OK, "{} is {}, {}".format(SHM, size(total), what))
