@@ -72,6 +72,12 @@ def history(
     return tuple(sorted(found, key=lambda past: -past.taken_at))  # of one run in its own order
 
 
+def past_of(runs: Iterable[BenchRun], uuids: Iterable[str], *, cpu: bool) -> tuple[Past, ...]:
+    """The headlines measured on any of these GPUs, newest first; with ``cpu`` those of the CPU alone too."""
+    wanted = set(uuids)
+    return tuple(past for past in history(runs) if (wanted & set(past.uuids)) or (cpu and not past.uuids))
+
+
 def _past(record: BenchRecord, run: BenchRun, last: dict[tuple[str, str], float]) -> Past:
     key, owner = result_key(record, run), owner_key(record, run)
     change = None

@@ -79,7 +79,7 @@ def _wrong_key(written: str, action_id: str) -> str:
 def _places() -> dict[str, tuple[type[DOMNode], ...]]:
     """Screen → the classes that hear a key on it, with the widget that has the focus first."""
     from gpuconsole.tui.app import ConsoleApp
-    from gpuconsole.tui.screens import copying, details, gpu, help, launch, logs, main
+    from gpuconsole.tui.screens import bench, benchcompare, benchpast, copying, details, gpu, help, launch, logs, main
     from gpuconsole.tui.widgets.gpupicker import GpuPicker
     from gpuconsole.tui.widgets.grid import Grid
     from gpuconsole.tui.widgets.logview import LogView
@@ -92,6 +92,9 @@ def _places() -> dict[str, tuple[type[DOMNode], ...]]:
         "an image's screen": (details.ImageDetails, ConsoleApp),
         "a process's screen": (details.ProcessDetails, ConsoleApp),
         "a run's screen": (details.RunDetails, ConsoleApp),
+        "a benchmark's screen": (bench.BenchScreen, ConsoleApp),
+        "two benchmarks beside each other": (benchcompare.CompareScreen, ConsoleApp),
+        "benchmarks over time": (benchpast.PastScreen, ConsoleApp),
         "a GPU's screen": (Grid, gpu.GpuScreen, ConsoleApp),
         "the output": (LogView, logs.LogScreen, ConsoleApp),
         "the launch form": (launch.LaunchScreen, ConsoleApp),

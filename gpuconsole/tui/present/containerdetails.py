@@ -20,6 +20,7 @@ from gpuconsole.services.tunnels import Server, is_open, tunnel
 from gpuconsole.tui.keymap import USUAL, Keymap
 from gpuconsole.tui.present import details
 from gpuconsole.tui.present import gpu as gpus
+from gpuconsole.tui.present.benchbrief import bench_field
 from gpuconsole.tui.present.cell import Cell
 from gpuconsole.tui.present.details import Field, Line, field, unknown
 from gpuconsole.tui.present.imagedetails import facts_words
@@ -53,6 +54,9 @@ def fields(view: ContainerView, known: Known) -> tuple[Field, ...]:
         field("inside", facts_words(known.facts)),
         details.check_field(
             known.runs, container.id, now=known.now, glyphs=known.glyphs, keys=known.keys, action="container.check"
+        ),
+        bench_field(
+            known.runs, container.id, now=known.now, glyphs=known.glyphs, keys=known.keys, action="container.bench"
         ),
         field("command", shlex.join(mask_arguments((*container.entrypoint, *container.command)))),
         Field("ports", tuple(line for port in container.ports for line in _port(port, known.server))),

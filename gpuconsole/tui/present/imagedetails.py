@@ -17,6 +17,7 @@ from gpuconsole.services.secrets import mask_arguments, mask_text
 from gpuconsole.tui.keymap import USUAL, Keymap
 from gpuconsole.tui.present import details
 from gpuconsole.tui.present import verdict as verdicts
+from gpuconsole.tui.present.benchbrief import bench_field
 from gpuconsole.tui.present.cell import Cell
 from gpuconsole.tui.present.details import Field, Line, field, unknown
 from gpuconsole.tui.theme import Glyphs
@@ -73,6 +74,7 @@ def fields(view: ImageView, known: Known) -> tuple[Field, ...]:
         Field("inside", _inside(view, keys)),
         holds_field(known.holds, keys),
         details.check_field(known.runs, image.id, now=now, glyphs=glyphs, keys=keys, action="image.check"),
+        bench_field(known.runs, image.id, now=now, glyphs=glyphs, keys=keys, action="image.bench"),
         _users(image, known),
         field("size", size(image.size_bytes) if image.size_bytes is not None else unknown("the engine does not tell")),
         field("made", f"{duration(now - image.created_at)} ago" if image.created_at else unknown("it does not tell")),

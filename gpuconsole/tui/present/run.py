@@ -28,8 +28,8 @@ _TONES: dict[RunState, Tone] = {
 }
 
 
-def row(run: Run, *, now: float, glyphs: Glyphs) -> Row:
-    """One run as a row."""
+def row(run: Run, *, now: float, glyphs: Glyphs, left_s: float | None = None) -> Row:
+    """One run as a row; ``left_s`` is how long it usually still takes."""
     state = run.state.value if run.progress is None else f"{bar(run.progress, 6, glyphs)} {run.progress:3.0%}"
     took = (run.ended_at or now) - run.started_at
     return Row(
@@ -40,7 +40,7 @@ def row(run: Run, *, now: float, glyphs: Glyphs) -> Row:
             Cell(state, _TONES[run.state]),
             Cell(f"{duration(now - run.started_at)} ago", "dim"),
             Cell(duration(took), "dim"),
-            Cell(run.headline),
+            Cell(run.headline if left_s is None or run.ended else f"{duration(left_s)} left · {run.headline}"),
         ),
     )
 

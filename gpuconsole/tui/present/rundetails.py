@@ -14,6 +14,7 @@ from gpuconsole.services.buildmeter import BuildState
 from gpuconsole.services.pulling import PullState
 from gpuconsole.services.runs import Run, RunKind, RunState
 from gpuconsole.tui.keymap import USUAL, Keymap
+from gpuconsole.tui.present.benchbrief import fields as bench_fields
 from gpuconsole.tui.present.cell import Cell, Tone
 from gpuconsole.tui.present.details import Field, Line, field
 from gpuconsole.tui.present.gpu import bar
@@ -107,6 +108,7 @@ def fields(
         field("", Cell(run.subject_id, "dim")),
         field("began", f"{duration(now - run.started_at)} ago, {'took' if run.ended else 'for'} {took}"),
         *(_check_fields(run, glyphs, keys) if run.kind is RunKind.CHECK else ()),
+        *(bench_fields(run, glyphs, keys) if run.kind is RunKind.BENCH else ()),
         *(_pull_fields(run, pull, glyphs, keys, width) if run.kind is RunKind.PULL else ()),
         *(_build_fields(run, build, glyphs, keys, width) if run.kind is RunKind.BUILD else ()),
     )

@@ -13,7 +13,7 @@ from gpuconsole.tui.screens.imagedoing import ImageDoing
 if TYPE_CHECKING:
     from gpuconsole.services.benchtargets import BenchTarget
     from gpuconsole.tui.screens.benchask import BenchOrder
-    from gpuconsole.tui.screens.subjects import Thing
+    from gpuconsole.tui.screens.subject import Thing
 
 
 class BenchDoing(ImageDoing):

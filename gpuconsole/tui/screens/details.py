@@ -12,7 +12,7 @@ from gpuconsole.host.model import GpuView, Holder
 from gpuconsole.services.catalog import CatalogView
 from gpuconsole.services.containers import ContainerView
 from gpuconsole.services.images import ImageView
-from gpuconsole.services.runs import Run
+from gpuconsole.services.runs import Run, RunKind
 from gpuconsole.tui import actions
 from gpuconsole.tui.screens.detailing import DetailsScreen
 from gpuconsole.tui.screens.imagesubjects import CatalogSubject, ImageSubject
@@ -44,6 +44,11 @@ def open_details(app: ConsoleApp, thing: Thing) -> None:
         from gpuconsole.tui.screens.gpu import GpuScreen
 
         app.push_screen(GpuScreen(GpuSubject(app, thing)))
+        return
+    if isinstance(thing, Run) and thing.kind is RunKind.BENCH:
+        from gpuconsole.tui.screens.bench import BenchScreen
+
+        app.push_screen(BenchScreen(RunSubject(app, thing)))
         return
     screens: dict[type[object], type[DetailsScreen]] = {
         ContainerView: ContainerDetails,

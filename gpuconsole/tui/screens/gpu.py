@@ -11,8 +11,9 @@ from textual.containers import VerticalScroll
 
 from gpuconsole.host.model import GpuView, Holder
 from gpuconsole.services.ringing import process_key
+from gpuconsole.services.runs import RunKind
 from gpuconsole.tui import actions
-from gpuconsole.tui.present import details, gpudetails, process
+from gpuconsole.tui.present import benchpast, details, gpudetails, process
 from gpuconsole.tui.present.cell import Cell
 from gpuconsole.tui.screens.detailing import DetailsScreen
 from gpuconsole.tui.screens.subjects import GpuSubject
@@ -21,6 +22,8 @@ from gpuconsole.tui.widgets.keyline import KeyLine
 from gpuconsole.tui.widgets.lines import Lines
 
 if TYPE_CHECKING:
+    from gpuconsole.probes.benchrecords import BenchRun
+    from gpuconsole.services.benchhistory import Past
     from gpuconsole.tui.app import ConsoleApp
 
 SPANS_S = (120.0, 600.0, 1800.0)
@@ -47,6 +50,10 @@ class GpuScreen(DetailsScreen):
         self._span_s = SPANS_S[0]
         self._holders: dict[str, Holder] = {}
         self._grid = Grid(process.COLUMNS, id="holders")
+        self._past: tuple[Past, ...] | None = None
+        """What was measured on it; None before that is known."""
+        self._past_of: str | None = ""
+        """Id of the newest benchmark that is in it."""
 
     def compose(self) -> ComposeResult:
         """The parts, top to bottom."""
@@ -68,6 +75,11 @@ class GpuScreen(DetailsScreen):
     def copyable(self) -> GpuView:
         """The GPU itself, also when no process is on it."""
         return self.subject.thing
+
+    @property
+    def benchable(self) -> GpuView | None:
+        """The GPU, until it is gone."""
+        return None if self._gone else self.subject.thing
 
     @property
     def ringable(self) -> GpuView | None:
@@ -102,8 +114,33 @@ class GpuScreen(DetailsScreen):
             grid.display = bool(view.holders)
             self.query_one("#holders" if view.holders else "#body").focus()
         none = [] if view.holders else [details.field("processes", self._nobody(view))]
-        more = [*none, *self.subject.fact_fields()]
+        more = [*none, *self._measured(), *self.subject.fact_fields()]
         self.query_one("#more", Lines).show(details.laid_out(more, width))
+
+    def _measured(self) -> list[details.Field]:
+        """What was measured on it, asked for anew when a benchmark ends."""
+        app = self.app
+        newest = next((run.id for run in app.runs if run.ended and run.kind is RunKind.BENCH), None)
+        if newest != self._past_of:
+            self._past_of = newest
+            self.prepare(app.desk.benches.all, self._show_past)
+        if self._past is None:
+            return []
+        return [benchpast.past_field(self._past, app.glyphs, past_key=app.keys.name("gpu.past"),
+                                     bench_key=app.keys.name("gpu.bench"))]  # fmt: skip
+
+    def _show_past(self, runs: tuple[BenchRun, ...]) -> None:
+        from gpuconsole.services.benchhistory import past_of
+
+        self._past = past_of(runs, [self.subject.thing.gpu.uuid or "unknown"], cpu=False)
+        self._draw()
+
+    def action_past(self) -> None:
+        """What was measured on it, over time."""
+        from gpuconsole.tui.screens.benchpast import PastScreen
+
+        gpu = self.subject.thing.gpu
+        self.app.push_screen(PastScreen([gpu.uuid or "unknown"], self.subject.headline()))
 
     @staticmethod
     def _nobody(view: GpuView) -> Cell:

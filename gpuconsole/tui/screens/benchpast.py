@@ -1,0 +1,58 @@
+"""What was measured on a GPU, over time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from gpuconsole.services.benchhistory import Past, past_of
+from gpuconsole.tui.present import benchpast
+from gpuconsole.tui.present.cell import Cell
+from gpuconsole.tui.screens.benchtext import BenchText
+from gpuconsole.tui.widgets.lines import Line
+
+if TYPE_CHECKING:
+    from gpuconsole.probes.benchrecords import BenchRun
+
+
+class PastScreen(BenchText):
+    """The headline of each benchmark over time.
+
+    Args:
+        uuids: The GPUs; none for what ran on the CPU.
+        name: What they are called.
+        cpu: Show what was measured on the CPU too.
+    """
+
+    HELP = (
+        "Each benchmark's headline on these GPUs, the newest first. The bar is the share of the best; the change is "
+        "beside the result before it that can be compared. Noisy and disturbed results have no change."
+    )
+
+    def __init__(self, uuids: Sequence[str], name: str, *, cpu: bool = False) -> None:
+        super().__init__()
+        self._uuids = tuple(uuids)
+        self._called = name
+        self._cpu = cpu
+        self._found: tuple[Past, ...] | None = None
+
+    def on_mount(self) -> None:
+        """Ask for the past in the background."""
+        super().on_mount()
+        self.prepare(self.app.desk.benches.all, self._show)
+
+    def _show(self, runs: tuple[BenchRun, ...]) -> None:
+        self._found = past_of(runs, self._uuids, cpu=self._cpu)
+        self.draw()
+
+    def title_words(self) -> tuple[str, str]:
+        """Of which GPUs."""
+        return self._called, "benchmarks over time"
+
+    def lines(self, width: int) -> list[Line]:
+        """The past, or that there is none."""
+        if self._found is None:
+            return [(Cell(" Looking …", "dim"),)]
+        if not self._found:
+            return [(Cell(" Nothing that was measured on it is remembered.", "dim"),)]
+        return benchpast.history(self._found, self.app.glyphs, width=width)
