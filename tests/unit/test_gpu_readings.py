@@ -185,9 +185,33 @@ def test_health_of_the_memory(nvml: NvmlBox) -> None:
     assert (ecc.volatile_corrected, ecc.aggregate_corrected) == (5, 7)
     assert (ecc.volatile_uncorrected, ecc.aggregate_uncorrected) == (1, 2)
     assert (ecc.remap_pending, ecc.remap_failed) == (True, True)
+    assert (ecc.remapped_rows, ecc.retired_pages, ecc.retired_pending) == (1, None, None)
     assert (gpu.compute_mode, gpu.persistence) == ("exclusive-process", False)
     assert gpu.performance_state is None
     assert "performance_state" in gpu.unknown
+
+
+def test_a_card_that_gives_up_pages_instead_of_replacing_rows(nvml: NvmlBox) -> None:
+    gpu = only_gpu(nvml, remapped_rows=(), retired_pages=(2, 3), retired_pending=1)
+    assert (gpu.ecc.remapped_rows, gpu.ecc.retired_pages, gpu.ecc.retired_pending) == (None, 5, True)
+    gpu = only_gpu(nvml, remapped_rows=(), retired_pages=(), retired_pending=None)
+    assert gpu.ecc.retired_pages is None
+    assert gpu.unknown["ecc.retired_pages"] == gpu.unknown["ecc.retired_pending"] == "not supported by this GPU"
+
+
+@pytest.mark.parametrize(
+    ("number", "word"),
+    [(0, "none"), (1, "gpu-reset"), (2, "node-reboot"), (4, "drain-and-reset"), (99, "action 99")],
+)
+def test_what_the_driver_asks_for(nvml: NvmlBox, number: int, word: str) -> None:
+    assert only_gpu(nvml, recovery_action=number).recovery_action == word
+
+
+def test_a_driver_that_cannot_ask_for_anything(nvml: NvmlBox) -> None:
+    gpu = only_gpu(nvml, recovery_action=None, power_default_mw=None)
+    assert gpu.recovery_action is None
+    assert gpu.unknown["recovery_action"]
+    assert gpu.unknown["power_default_w"] == "not supported by this GPU"
 
 
 def test_a_name_that_a_terminal_would_obey_is_made_harmless(nvml: NvmlBox) -> None:
