@@ -179,8 +179,11 @@ async def test_pulls_that_fail_are_cancelled_or_ended_by_leaving(
         await until(pilot, lambda: all(run.progress for run in pulls(app)[:2]), what="both go on")
         await pilot.press("4")
         await on_row(pilot, app, pulls(app)[0].id)
+        await until(pilot, lambda: "x Cancel" in shown(app).splitlines()[-1])
         await pilot.press("x")
         await until(pilot, ended(app, RunState.CANCELLED), what="cancelled")
+        await until(pilot, lambda: "x Cancel" not in shown(app).splitlines()[-1], what="keys of an ended run")
+        assert "p Pull" in shown(app).splitlines()[-1]
         assert "was not pulled" in pulls(app)[0].headline
         await pilot.press("ctrl+c")
         await answered(pilot, app, "ctrl+c", "Leave while this goes on?")

@@ -30,6 +30,8 @@ class Doing(BenchDoing):
     """Actions of the main screen."""
 
     app: ConsoleApp
+    _stage: object = None
+    """What decides about what can be done with the thing under the cursor, as it was drawn."""
 
     @property
     def listing(self) -> Listing:
@@ -55,6 +57,16 @@ class Doing(BenchDoing):
         if isinstance(thing, Run):
             return None if thing.ended else thing
         return None if is_image(thing) or is_catalog_image(thing) else thing
+
+    def follow_stage(self) -> None:
+        """Show other keys once the thing under the cursor has begun or ended."""
+        thing, before = self.thing, self._stage
+        if is_container(thing):
+            self._stage = thing.container.state
+        else:
+            self._stage = thing.state if isinstance(thing, Run) else None
+        if self._stage != before:
+            self.call_after_refresh(self.refresh_bindings)
 
     @property
     def is_seen(self) -> bool:

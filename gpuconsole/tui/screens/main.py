@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from gpuconsole.tui.app import ConsoleApp
     from gpuconsole.tui.screens.subject import Thing
 
-"""Columns and rows below which only a word to enlarge the window is shown."""
 _STILL_S = 0.9
 """When nothing is new for so long, it is drawn anew for the clock and the ages."""
 
@@ -160,6 +159,7 @@ class MainScreen(ImageTab, Doing, Screen[None]):
         self.listing.draw(now)
         self._show_notice("#notice", self.listing.notice(now))
         self._draw_pane()
+        self.follow_stage()
         app.desk.look_at(self.lists["containers"].visible_ids() if self.tab == "containers" else frozenset())
 
     @on(DetailPane.Resized)
