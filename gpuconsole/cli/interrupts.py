@@ -10,7 +10,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import TypeVar
 
@@ -19,6 +19,7 @@ from gpuconsole.services.cancelling import Cancellation, Cancelled
 
 _T = TypeVar("_T")
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_TURN_S = 0.1
 
 
 def run_interruptible(
@@ -47,7 +48,7 @@ def run_interruptible(
     with _signals_to(inbox):
         threading.Thread(target=body, name="interruptible", daemon=True).start()
         told = False
-        while inbox.get() is not None:
+        while _next(inbox) is not None:
             if told:
                 raise left()
             told = True
@@ -59,6 +60,19 @@ def run_interruptible(
     if failures:
         raise failures[0]
     return results[0]
+
+
+def _next(inbox: SimpleQueue[int | None]) -> int | None:
+    """Wait for a signal or the end of the work, in turns.
+
+    Python runs a handler between two steps of the program: after a signal that comes when the wait is as good as begun,
+    an endless wait would hold it back until the next signal.
+    """
+    while True:
+        try:
+            return inbox.get(timeout=_TURN_S)
+        except Empty:
+            continue
 
 
 @contextmanager
