@@ -95,6 +95,9 @@ def sentence(run: BenchRun) -> str:
     if run.obstacle is not None:
         return f"Nothing was measured: {run.obstacle.why}."
     told = run.headline.sentence if run.headline is not None else "Nothing was measured."
+    reasons = {record.why for record in run.benchmarks}
+    if len(reasons) == 1 and not any(record.measured for record in run.benchmarks) and (why := reasons.pop()):
+        told = f"Nothing was measured: {why}."  # one reason for all of them
     early = {
         RunEnd.CANCELLED: "Cancelled before its end",
         RunEnd.TIMEOUT: "Its time was over before its end",

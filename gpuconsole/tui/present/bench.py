@@ -84,10 +84,10 @@ def share_of(record: BenchRecord) -> tuple[float | None, str]:
     return None, ""
 
 
-def table(records: Sequence[BenchRecord], glyphs: Glyphs, *, width: int) -> list[Line]:
+def table(records: Sequence[BenchRecord], glyphs: Glyphs, *, width: int, graded: bool = True) -> list[Line]:
     """Title and a row for each result: sign and grade, what, score, a bar of the share and of what it is one."""
     roomy = width >= _ROOMY
-    grades = [grade_cell(record, glyphs) for record in records]
+    grades = [grade_cell(record, glyphs) if graded else Cell(glyphs.idle, "dim") for record in records]
     scores = [scored(record) if record.measured else "–" for record in records]
     shares = [share_of(record) for record in records]
     beside: list[list[str]] = [[], []]
@@ -104,7 +104,7 @@ def table(records: Sequence[BenchRecord], glyphs: Glyphs, *, width: int) -> list
     names = [benchtold.name_of(record) for record in records]
     name_room = max(12, min(width - used, max([9, *map(cell_len, names)])))
     head = (
-        f" {fitted('GRADE', grade_room)}  {fitted('BENCHMARK', name_room)} {fitted('SCORE', score_room, 'right')} "
+        f" {fitted('GRADE' if graded else '', grade_room)}  {fitted('BENCHMARK', name_room)} {fitted('SCORE', score_room, 'right')} "
         f"{fitted('SHARE', share_room) if share_room else ''}{''.join(f'  {title}' for title, _ in extra)}"
     )
     lines: list[Line] = [(Cell(head.rstrip(), "dim"),)]
@@ -170,7 +170,7 @@ def _flowed(texts: Iterable[str], width: int, tone: Tone) -> list[Line]:
 def _reasons(records: Sequence[BenchRecord], run: BenchRun, width: int) -> list[Line]:
     """All that decided grades; below what went wrong what to do."""
     lines: list[Line] = []
-    for reason in benchtold.reasons(records, run):
+    for reason in _together(benchtold.reasons(records, run)):
         parts = wrapped(f"{reason.name}: {reason.words}", max(8, width - 6))
         tone = _TONES[reason.level] if reason.level in (BenchLevel.BAD, BenchLevel.LOW, BenchLevel.ERROR,
                                                        BenchLevel.WRONG, BenchLevel.TIMEOUT) else ""  # fmt: skip
@@ -179,6 +179,14 @@ def _reasons(records: Sequence[BenchRecord], run: BenchRun, width: int) -> list[
         if reason.fix:
             lines += [_indented(part, "accent", 4) for part in wrapped(f"→ {reason.fix}", max(8, width - 6))]
     return lines
+
+
+def _together(reasons: Iterable[benchtold.Reason]) -> list[benchtold.Reason]:
+    """Those that say the same as one: often a single thing keeps everything from being measured."""
+    found: dict[tuple[str, str, BenchLevel], list[str]] = {}
+    for reason in reasons:
+        found.setdefault((reason.words, reason.fix, reason.level), []).append(reason.name)
+    return [benchtold.Reason(", ".join(names), *said) for said, names in found.items()]
 
 
 def _claims(run: BenchRun, width: int) -> list[Line]:
@@ -224,7 +232,7 @@ def going(live: Live, glyphs: Glyphs, *, now: float, width: int, progress: float
         lines += [_indented(part, "info", 1) for part in wrapped(text, width - 2)]
     found = _so_far(live.benchmarks)
     if found:
-        lines += [(), *table(found, glyphs, width=width)]
+        lines += [(), *table(found, glyphs, width=width, graded=False)]
         lines += [(), _indented("Grades, shares and the headline come at the end.", "dim", 1)]
     return lines
 

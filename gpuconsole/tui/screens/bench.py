@@ -39,7 +39,7 @@ class BenchScreen(RunDetails):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """What needs results is there once there are some."""
         if action in ("compare", "past"):
-            return self._result is not None
+            return self._result is not None and any(record.measured for record in self._result.benchmarks)
         return super().check_action(action, parameters)
 
     def look(self) -> None:
