@@ -14,7 +14,7 @@ from gpuconsole.cli.output import data, json_document, talk
 from gpuconsole.cli.tables import Column, table
 from gpuconsole.cli.verdicts import short_verdict
 from gpuconsole.core.text import duration
-from gpuconsole.images.reference import short_digest
+from gpuconsole.images.reference import short_digest, shorter
 
 if TYPE_CHECKING:
     from gpuconsole.images.facts import Fact
@@ -90,7 +90,7 @@ def _talk(view: ImageView) -> Iterator[str]:
 
 def _rows(view: ImageView, glyphs: Glyphs, *, every_tag: bool, now: float) -> Iterator[tuple[str, ...]]:
     image, facts = view.image, view.facts
-    names = image.tags or (image_name(view),)
+    names = image.tags or (shorter(image.name),)
     shown = names if every_tag else names[:1]
     more = f" (+{len(names) - 1})" if len(names) > len(shown) else ""
     for name in shown:
@@ -105,15 +105,6 @@ def _rows(view: ImageView, glyphs: Glyphs, *, every_tag: bool, now: float) -> It
             _UNKNOWN if image.created_at is None else duration(now - image.created_at),
             ",".join(view.used_by) or _UNKNOWN,
         )
-
-
-def image_name(view: ImageView) -> str:
-    """What a person calls it; without a tag ``repository@3fe1…``, and only without either its id."""
-    image = view.image
-    if image.tags or not image.digests:
-        return image.name
-    repository, _, digest = image.digests[0].partition("@")
-    return f"{repository}@{digest.removeprefix('sha256:')[:12]}"
 
 
 def _version(fact: Fact | None, *, parts: int) -> str:
