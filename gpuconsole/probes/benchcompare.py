@@ -9,7 +9,7 @@ from gpuconsole.probes.benchkeys import Likeness, hardware_key, likeness, place_
 from gpuconsole.probes.benchrecords import BenchRecord, BenchRun
 from gpuconsole.probes.benchwords import words_of
 
-_LEAST_CHANGE = 0.02
+LEAST_CHANGE = 0.02
 """Two runs of the same machine differ by as much."""
 
 
@@ -97,7 +97,7 @@ def _row(before: BenchRecord, of_first: BenchRun, record: BenchRecord, of_second
     unlike = like is None or like is Likeness.LOOSE
     change = Change.UNKNOWN
     if ratio is not None and not unlike and not why:
-        noise = max(_LEAST_CHANGE, _spread(before), _spread(record))
+        noise = max(LEAST_CHANGE, _spread(before), _spread(record))
         better = Change.FASTER if ratio > 1 else Change.SLOWER
         change = Change.SAME if abs(ratio - 1) <= noise else better
     return Row(

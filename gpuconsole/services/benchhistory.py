@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from gpuconsole.core.errors import UsageError
@@ -72,10 +72,10 @@ def history(
     return tuple(sorted(found, key=lambda past: -past.taken_at))  # of one run in its own order
 
 
-def past_of(runs: Iterable[BenchRun], uuids: Iterable[str], *, cpu: bool) -> tuple[Past, ...]:
-    """The headlines measured on any of these GPUs, newest first; with ``cpu`` those of the CPU alone too."""
+def past_of(runs: Iterable[BenchRun], uuids: Iterable[str], *, cpu: Collection[str] = ()) -> tuple[Past, ...]:
+    """The headlines measured on any of these GPUs, newest first, and of the benchmarks in ``cpu`` those of a CPU."""
     wanted = set(uuids)
-    return tuple(past for past in history(runs) if (wanted & set(past.uuids)) or (cpu and not past.uuids))
+    return tuple(past for past in history(runs) if (wanted & set(past.uuids)) or (past.id in cpu and not past.uuids))
 
 
 def _past(record: BenchRecord, run: BenchRun, last: dict[tuple[str, str], float]) -> Past:

@@ -118,8 +118,8 @@ BENCH = (
     Action("bench.past", "h", "past", "Past", "What was measured on these GPUs, over time", rank=4),
 )
 COMPARE = (
-    Action("compare.older", "left", "other(1)", "Older", "Compare with an older run", rank=3),
-    Action("compare.newer", "right", "other(-1)", "Newer", "Compare with a newer run", rank=3),
+    Action("compare.older", "left_square_bracket,left", "other(1)", "Older", "Compare with an older run", rank=3),
+    Action("compare.newer", "right_square_bracket,right", "other(-1)", "Newer", "Compare with a newer run", rank=3),
     Action("compare.all", "a", "all", "All", "All results, or only those that changed or cannot be compared", rank=4),
 )
 COPYING = (Action("copy.plain", "v", "plain", "Plain", "Show it bare, to be marked with the mouse", rank=2),)

@@ -104,7 +104,8 @@ def table(records: Sequence[BenchRecord], glyphs: Glyphs, *, width: int, graded:
     names = [benchtold.name_of(record) for record in records]
     name_room = max(12, min(width - used, max([9, *map(cell_len, names)])))
     head = (
-        f" {fitted('GRADE' if graded else '', grade_room)}  {fitted('BENCHMARK', name_room)} {fitted('SCORE', score_room, 'right')} "
+        f" {fitted('GRADE' if graded else '', grade_room)}  {fitted('BENCHMARK', name_room)} "
+        f"{fitted('SCORE', score_room, 'right')} "
         f"{fitted('SHARE', share_room) if share_room else ''}{''.join(f'  {title}' for title, _ in extra)}"
     )
     lines: list[Line] = [(Cell(head.rstrip(), "dim"),)]
@@ -138,7 +139,7 @@ def ended(run: BenchRun, glyphs: Glyphs, *, width: int) -> list[Line]:
     if run.obstacle is not None and run.obstacle.fix:
         lines += [_indented(part, "accent", 1) for part in wrapped(f"→ {run.obstacle.fix}", width - 2)]
     if run.headline is not None:
-        lines += _flowed((f"because {each}" for each in run.headline.because), width, "dim")
+        lines += _flowed((f"because {each}" for each in dict.fromkeys(run.headline.because)), width, "dim")
     lines += [_indented(part, "dim", 1) for part in wrapped(" · ".join(benchtold.heading(run)), width - 2)]
     if records:
         lines += [(), *table(records, glyphs, width=width)]

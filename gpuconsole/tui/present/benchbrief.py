@@ -71,7 +71,15 @@ def fields(run: Run, glyphs: Glyphs, keys: Keymap = USUAL) -> tuple[Field, ...]:
     scores = scores_in(run)
     if not scores:
         return (field("benchmarks", Cell("nothing was measured", "dim")),)
-    return (Field("benchmarks", tuple(_score_line(each, glyphs) for each in scores)),)
+    lines: list[Line] = []
+    told: set[str] = set()
+    for each in scores:
+        lines.append(_score_line(each, glyphs))
+        words = _text(each, "words")
+        if _text(each, "level") in _TOLD and words and words not in told:
+            told.add(words)
+            lines.append((Cell("  "), Cell(words, "dim")))
+    return (Field("benchmarks", tuple(lines)),)
 
 
 def bench_field(

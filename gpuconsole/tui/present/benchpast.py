@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from rich.cells import cell_len
 
 from gpuconsole.gpu.names import short_name
-from gpuconsole.probes.benchcompare import Change, Comparison, Row, compare
+from gpuconsole.probes.benchcompare import LEAST_CHANGE, Change, Comparison, Row, compare
 from gpuconsole.probes.benchkeys import Likeness, likeness
 from gpuconsole.probes.benchrecords import BenchLevel, BenchRun, Origin
 from gpuconsole.probes.benchwords import figure, unit_of
@@ -16,6 +16,7 @@ from gpuconsole.services.benchhistory import Past
 from gpuconsole.tui.present.cell import Cell, Tone
 from gpuconsole.tui.present.details import Field, Line, field, wrapped
 from gpuconsole.tui.present.gpu import bar, sparkline
+from gpuconsole.tui.present.image import brief_name
 from gpuconsole.tui.theme import Glyphs
 from gpuconsole.tui.widgets.grid import fitted
 
@@ -177,15 +178,12 @@ def history(found: Sequence[Past], glyphs: Glyphs, *, width: int) -> list[Line]:
         for past in each:
             share = _speed(past) / best if best else None
             change = "" if past.change is None else f"{past.change * 100:+.1f} %"
-            tone: Tone = "dim" if past.change is None or abs(past.change) < 0.02 else (
-                "ok" if past.change > 0 else "critical"
-            )  # fmt: skip
-            beside = f"{past.subject}  {', '.join(_notes(past))}".strip()
+            beside = "  ".join(filter(None, (", ".join(_notes(past)), brief_name(past.subject))))
             cells = [
                 Cell(f"   {moment(past.taken_at, year=width >= 100)}  ", "dim"),
                 Cell(f"{fitted(_scored(past), room, 'right')}  "),
                 Cell(bar(share, 12 if width >= 100 else 8, glyphs), "info" if _trusted(past) else "dim"),
-                Cell(f" {change:>8}  ", tone),
+                Cell(f" {change:>8}  ", _change_tone(past)),
             ]
             used = sum(cell_len(cell.text) for cell in cells)
             lines.append((*cells, Cell(fitted(beside, max(0, width - used - 1)).rstrip(), "dim")))
@@ -194,6 +192,12 @@ def history(found: Sequence[Past], glyphs: Glyphs, *, width: int) -> list[Line]:
 
 def _scored(past: Past) -> str:
     return f"{figure(past.score)} {unit_of(past.unit)}".rstrip()
+
+
+def _change_tone(past: Past) -> Tone:
+    if past.change is None or abs(past.change) < LEAST_CHANGE:
+        return "dim"
+    return "ok" if past.change > 0 else "critical"
 
 
 def _trusted(past: Past) -> bool:
@@ -218,9 +222,15 @@ def past_field(found: Sequence[Past], glyphs: Glyphs, *, past_key: str, bench_ke
         newest, best = each[0], max(map(_speed, each))
         spark = sparkline([_speed(past) for past in reversed(each)], 12, glyphs, top=best or 1.0).strip()
         words = f"{newest.code} {newest.id.removeprefix('bench.')} {newest.what}".rstrip()
-        change = "" if newest.change is None else f" {newest.change * 100:+.1f} %"
-        lines.append((Cell(f"{fitted(_scored(newest), 16, 'right')}  ", "strong"), Cell(f"{spark:<12} ", "accent"),
-                      Cell(f"{words}{change}")))  # fmt: skip
+        change = "" if newest.change is None else f"{newest.change * 100:+.1f} %"
+        lines.append(
+            (
+                Cell(f"{fitted(_scored(newest), 16, 'right')}  ", "strong"),
+                Cell(f"{spark:<12} ", "accent"),
+                Cell(f"{change:>8}  ", _change_tone(newest)),
+                Cell(words),
+            )
+        )
     if not lines:
         return field("benchmarks", Cell(f"none yet; {bench_key} measures it", "dim"))
     return Field("benchmarks", (*lines, (Cell(f"{past_key} shows them over time", "dim"),)))

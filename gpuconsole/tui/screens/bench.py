@@ -90,7 +90,8 @@ class BenchScreen(RunDetails):
 
         if self._result is not None:
             gpus = tuple(gpu.uuid for gpu in self._result.machine.gpus if gpu.uuid)
-            self.app.push_screen(PastScreen(gpus, " · ".join(self._names(self._result)), cpu=True))
+            cpu = {record.id for record in self._result.benchmarks if record.measured and record.device == "cpu"}
+            self.app.push_screen(PastScreen(gpus, " · ".join(self._names(self._result)), cpu=cpu))
 
     @staticmethod
     def _names(run: BenchRun) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from gpuconsole.services.benchhistory import Past, past_of
@@ -21,7 +21,7 @@ class PastScreen(BenchText):
     Args:
         uuids: The GPUs; none for what ran on the CPU.
         name: What they are called.
-        cpu: Show what was measured on the CPU too.
+        cpu: Benchmarks of which those of the CPU are shown too.
     """
 
     HELP = (
@@ -29,7 +29,7 @@ class PastScreen(BenchText):
         "beside the result before it that can be compared. Noisy and disturbed results have no change."
     )
 
-    def __init__(self, uuids: Sequence[str], name: str, *, cpu: bool = False) -> None:
+    def __init__(self, uuids: Sequence[str], name: str, *, cpu: Collection[str] = ()) -> None:
         super().__init__()
         self._uuids = tuple(uuids)
         self._called = name

@@ -132,7 +132,7 @@ class GpuScreen(DetailsScreen):
     def _show_past(self, runs: tuple[BenchRun, ...]) -> None:
         from gpuconsole.services.benchhistory import past_of
 
-        self._past = past_of(runs, [self.subject.thing.gpu.uuid or "unknown"], cpu=False)
+        self._past = past_of(runs, [self.subject.thing.gpu.uuid or "unknown"])
         self._draw()
 
     def action_past(self) -> None:
