@@ -43,8 +43,7 @@ def dry_run(
     plan = plan_launch(session, spec)
     tell_plan(plan)
     for finding in standing(plan.findings, spec.force):
-        lift = f" --force {finding.slug} lifts this." if finding.forceable else ""
-        talk(f"It would be refused: {finding.sentence} {finding.fix}{lift}")
+        talk(f"It would be refused: {finding.sentence} {finding.remedy}".rstrip())
     if plan.image.unresolved:
         talk(plan.image.unresolved)
     if form == "toml":

@@ -50,6 +50,9 @@ _OPTIONS = (
     click.option("-t", "--tty", is_flag=True, help="The same as -i; both are always given together."),
     click.option("--rm/--no-rm", "auto_remove", default=None, help="Remove it when it ends."),
     click.option("--read-only/--no-read-only", default=None, help="Its own file system cannot be written."),
+    click.option(
+        "--privileged/--no-privileged", default=None, help="Every right of this machine; needs --force privileged."
+    ),
     click.option("--logdir", metavar="PATH", help="For tensorboard: the folder of the runs, in the container."),
     click.option("--nproc-per-node", metavar="N", help="For torchrun: processes; one for each GPU unless given."),
     click.option("--nnodes", metavar="N", help="For torchrun: machines that work together."),

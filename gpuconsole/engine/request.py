@@ -84,6 +84,8 @@ class CreateRequest:
     """Host name → address, or ``host-gateway``."""
     read_only: bool = False
     """Its own file system cannot be written."""
+    privileged: bool = False
+    """It has every device and every right of the engine's machine."""
     init: bool = False
     tty: bool = False
     open_stdin: bool = False

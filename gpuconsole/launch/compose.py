@@ -70,6 +70,7 @@ def _service(request: CreateRequest, spec: LaunchSpec) -> Iterator[tuple[str, An
         "restart": request.restart_policy,
         "init": request.init or None,
         "read_only": request.read_only or None,
+        "privileged": request.privileged or None,
         "tty": request.tty or None,
         "stdin_open": request.open_stdin or None,
         "labels": {key: value for key, value in request.labels.items() if not key.startswith(PREFIX)},

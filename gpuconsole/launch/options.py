@@ -76,6 +76,7 @@ class LaunchOptions:
     group_add: tuple[str, ...] = ()
     extra_hosts: tuple[str, ...] = ()
     read_only: bool = False
+    privileged: bool = False
     kind: str | None = None
     processes: str | None = None
     nodes: str | None = None
@@ -144,6 +145,7 @@ def read_options(options: LaunchOptions, around: Surroundings) -> LaunchSpec:
         group_add=tuple(dict.fromkeys(each("--group-add", options.group_add, parse_group))),
         extra_hosts=each("--add-host", options.extra_hosts, parse_host),
         read_only=options.read_only,
+        privileged=options.privileged,
         hostname=read("--hostname", options.hostname, fields.parse_hostname),
         shm_bytes=read("--shm-size", options.shm_size, parse_size),
         ipc_mode=read("--ipc", options.ipc, fields.parse_ipc),

@@ -55,6 +55,13 @@ class Finding:
     forceable: bool = False
     """``--force SLUG`` lifts the refusal."""
 
+    @property
+    def remedy(self) -> str:
+        """What to do, and how the refusal is lifted where it can be; empty when there is nothing."""
+        lift = f"--force {self.slug}"
+        told = f"Pass {lift} if this is meant." if self.forceable and lift not in self.fix else ""
+        return f"{self.fix} {told}".strip()
+
 
 @dataclass(frozen=True, slots=True)
 class Said:

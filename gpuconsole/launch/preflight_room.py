@@ -11,6 +11,8 @@ _SMALL_SHM = 2**30
 """The smallest that holds a few batches of a DataLoader's workers beside NCCL's buffers."""
 _ENGINES_SHM = 64 * 2**20
 _MEMLOCK = "memlock"
+_LITTLE_DISK = 2 * 2**30
+"""A compile cache and a log fill that within hours."""
 
 
 def disk(facts: Facts) -> Iterator[Finding]:
@@ -25,6 +27,14 @@ def disk(facts: Facts) -> Iterator[Finding]:
             f"{f' in {facts.info.root_dir}' if facts.info.root_dir else ''}.",
             "Make room with 'gpuconsole image prune', or choose a smaller image.",
             forceable=True,
+        )
+    elif free is not None and free < _LITTLE_DISK:
+        yield Finding(
+            "disk-low",
+            Severity.WARN,
+            "IMAGE",
+            f"The engine's disk has only {size(free)} free: what the container writes beside its mounts soon fails.",
+            "Make room: 'gpuconsole image prune' lists what can go.",
         )
 
 

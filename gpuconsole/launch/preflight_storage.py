@@ -8,10 +8,14 @@ from collections.abc import Iterator
 from gpuconsole.engine.model import Mount
 from gpuconsole.launch.fields import shown
 from gpuconsole.launch.preflight import Change, Facts, Finding, Rule, Severity
+from gpuconsole.launch.spec import LaunchSpec
+from gpuconsole.launch.work import Kind
 
 _SYSTEM = ("/", "/etc", "/boot", "/root", "/var/lib/docker", "/proc", "/sys", "/dev")
 _SOCKETS = ("docker.sock", "podman.sock", "containerd.sock")
 _NETWORK = ("nfs", "nfs4", "cifs", "smb3", "fuse.sshfs", "lustre", "beegfs", "ceph")
+_TRAINERS = ("torchrun", "accelerate", "deepspeed", "jupyter", "jupyter-lab")
+_SCRIPTS = (".py", ".sh", ".ipynb")
 _ROOT = ("", "0", "root", "0:0", "root:root", "0:root", "root:0")
 
 
@@ -102,8 +106,10 @@ def dangerous(facts: Facts) -> Iterator[Finding]:
 
 def nothing_mounted(facts: Facts) -> Iterator[Finding]:
     """Nothing of what the container writes outlives it."""
-    kept = any(not mount.read_only for mount in facts.spec.mounts if mount.kind in ("bind", "volume"))
-    if kept:
+    spec = facts.spec
+    kept = any(not mount.read_only for mount in spec.mounts if mount.kind in ("bind", "volume"))
+    # Who asks for --rm knows that nothing stays; of a script or a notebook something was to stay all the same.
+    if kept or spec.work.kind is Kind.TENSORBOARD or (spec.auto_remove and not _makes_results(spec)):
         return
     gone = "when it ends" if facts.spec.auto_remove else "when it is removed"
     what = "Everything that is mounted can only be read" if facts.spec.mounts else "Nothing is mounted"
@@ -115,6 +121,13 @@ def nothing_mounted(facts: Facts) -> Iterator[Finding]:
         "Mount a folder for results: -v .:/workspace.",
         Change("volumes", ".:/workspace", add=True),
     )
+
+
+def _makes_results(spec: LaunchSpec) -> bool:
+    if spec.work.kind in (Kind.JUPYTER, Kind.TORCHRUN, Kind.SCRIPT):
+        return True
+    program = posixpath.basename(spec.command[0]) if spec.command else ""
+    return program in _TRAINERS or any(word.endswith(_SCRIPTS) for word in spec.command)
 
 
 def root_owned(facts: Facts) -> Iterator[Finding]:

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from ipaddress import ip_address
+from itertools import pairwise
 
 from gpuconsole.launch.preflight import Change, Facts, Finding, Rule, Severity
 
-_PUBLIC = ("0.0.0.0", "::")  # noqa: S104  # compared with, never listened on
 _PASSES_ON = ("tini", "dumb-init", "docker-init", "catatonit", "env", "nvidia_entrypoint.sh", "sh", "bash")
 """Entrypoints that run what they are given."""
 _SCRIPTS = (".sh", "entrypoint")
 _OPEN_TOKENS = ("token=", "password=")
+_OPEN_OPTIONS = (".token", ".password")
 
 
 def image(facts: Facts) -> Iterator[Finding]:
     """An image that will not run here, one whose tag moves, one that cannot be resolved."""
     if facts.unfit:
         yield Finding(
-            "image-verdict", Severity.WARN, "IMAGE", facts.unfit, "Choose one that 'gpuconsole catalog' lists."
+            "image-verdict", Severity.WARN, "IMAGE", facts.unfit, "'gpuconsole catalog' lists those that run here."
         )
     if facts.moving:
-        yield Finding("image-latest", Severity.WARN, "IMAGE", facts.moving, "Name a tag, or pin it: 'gpuconsole pin'.")
+        yield Finding("image-latest", Severity.WARN, "IMAGE", facts.moving, "'gpuconsole pin' keeps this one.")
     if facts.unresolved:
         yield Finding("image-unresolved", Severity.WARN, "IMAGE", facts.unresolved)
 
@@ -36,7 +38,7 @@ def names(facts: Facts) -> Iterator[Finding]:
 def public_ports(facts: Facts) -> Iterator[Finding]:
     """A port that everybody on the network reaches."""
     for port in facts.request.ports:
-        if port.host_ip in _PUBLIC:
+        if not ip_address(port.host_ip).is_loopback:
             number = port.host_port or port.container_port
             yield Finding(
                 "port-public",
@@ -52,8 +54,8 @@ def jupyter(facts: Facts) -> Iterator[Finding]:
     words = facts.request.command or ()
     if not any("jupyter" in word for word in words):
         return
-    open_to_all = any(_is_empty(word) for word in " ".join(words).split())
-    if open_to_all:
+    apart = any(name.lower().endswith(_OPEN_OPTIONS) and value == "" for name, value in pairwise(words))
+    if apart or any(_is_empty(word) for word in " ".join(words).split()):
         yield Finding(
             "open-jupyter",
             Severity.REFUSE,
@@ -101,8 +103,8 @@ def secrets(facts: Facts) -> Iterator[Finding]:
             "secret-in-sight",
             Severity.WARN,
             "COMMAND" if what in facts.spec.command else "--env",
-            f"{what} holds a secret that was written on the command line: the shell's history and every list of "
-            "processes show it.",
+            f"{what} is a secret that is written in plain sight: a shell's history, a profile in git, or who inspects "
+            "the container shows it.",
             "Give it by file (--secret NAME=FILE), or by its name alone from this shell (-e NAME).",
         )
 
@@ -120,5 +122,20 @@ def restarts(facts: Facts) -> Iterator[Finding]:
         )
 
 
-RULES: tuple[Rule, ...] = (names, jupyter, restarts, image, public_ports, entrypoint, secrets)
+def privileged(facts: Facts) -> Iterator[Finding]:
+    """Every device and every right: what it does as root, it does to the machine."""
+    if not facts.spec.privileged:
+        return
+    gpus = " All GPUs can be used in it, whichever are chosen." if len(facts.gpus) > len(facts.choice.units) else ""
+    yield Finding(
+        "privileged",
+        Severity.REFUSE,
+        "--privileged",
+        f"A privileged container has every device and every right of the machine: it is no wall any more.{gpus}",
+        "Give what is needed by --device, --group-add or -v, or pass --force privileged if this is meant.",
+        forceable=True,
+    )
+
+
+RULES: tuple[Rule, ...] = (privileged, names, jupyter, restarts, image, public_ports, entrypoint, secrets)
 """In the order in which they are told."""

@@ -87,6 +87,8 @@ class Profile(BaseModel):
     """A terminal and open input; unless written, a shell gets them."""
     read_only: bool | None = None
     """The container's own file system cannot be written."""
+    privileged: bool | None = None
+    """Every device and every right of the machine; refused unless --force privileged is given."""
     pull: Literal["missing", "never", "always"] | None = None
     """When to pull the image."""
     logdir: Text | None = None

@@ -99,6 +99,7 @@ def _switches(request: CreateRequest) -> tuple[tuple[str, bool], ...]:
         ("--tty", request.tty),
         ("--init", request.init),
         ("--read-only", request.read_only),
+        ("--privileged", request.privileged),
     )
 
 

@@ -106,6 +106,7 @@ class Force(StrEnum):
     """What a project's profile takes from outside of its folder."""
     DANGEROUS_MOUNT = "dangerous-mount"
     OPEN_JUPYTER = "open-jupyter"
+    PRIVILEGED = "privileged"
     TEGRA_RUNTIME = "tegra-runtime"
     DISK_SPACE = "disk-space"
 
@@ -144,6 +145,8 @@ class LaunchSpec:
     extra_hosts: tuple[tuple[str, str], ...] = ()
     read_only: bool = False
     """Its own file system cannot be written."""
+    privileged: bool = False
+    """It has every device and every right of the engine's machine."""
     hostname: str | None = None
     shm_bytes: int | None = None
     ipc_mode: str | None = None

@@ -20,10 +20,19 @@ def ensure_image(
     reference: str,
     *,
     policy: PullPolicy = PullPolicy.MISSING,
+    force: bool = False,
     cancel: Cancellation,
     on_pull: Callable[[PullState], None],
 ) -> tuple[Image, bool]:
     """The local image of ``reference``, pulled when the policy says so; and whether it was pulled.
+
+    Args:
+        session: Whose engine.
+        reference: Which.
+        policy: When it is pulled.
+        force: Pull also where the disk seems too small.
+        cancel: Ends the pull.
+        on_pull: Told how far the pull is.
 
     Raises:
         NotFound: It is not here and may not be pulled, or the registry does not have it.
@@ -46,7 +55,7 @@ def ensure_image(
             hint="Name one of 'gpuconsole images', or a reference with a tag or digest.",
         )
     try:
-        pulled = Puller(session).pull(read_reference(reference), cancel=cancel, on_state=on_pull)
+        pulled = Puller(session, force=force).pull(read_reference(reference), cancel=cancel, on_state=on_pull)
     except Cancelled as error:
         raise Cancelled(
             f"Interrupted while pulling {reference}: nothing was launched.",

@@ -116,7 +116,8 @@ def _groups(container: Container, said: Mapping[str, object]) -> tuple[str, ...]
 
 def _flags(container: Container, said: Mapping[str, object]) -> dict[str, Any]:
     no_init = said.get("init") is False if said else container.init is False
-    return ({"init": False} if no_init else {}) | ({"read_only": True} if container.read_only else {})
+    switches = {"read_only": container.read_only, "privileged": container.privileged}
+    return ({"init": False} if no_init else {}) | {name: True for name, on in switches.items() if on}
 
 
 def _kind(said: Mapping[str, object]) -> str | None:

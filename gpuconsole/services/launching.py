@@ -10,7 +10,7 @@ from gpuconsole.core.errors import Conflict, ConsoleError, NotFound
 from gpuconsole.engine.model import Container
 from gpuconsole.engine.protocol import Engine, InteractiveProcess
 from gpuconsole.launch.request import name_for
-from gpuconsole.launch.spec import LaunchSpec
+from gpuconsole.launch.spec import Force, LaunchSpec
 from gpuconsole.services.access import Access, access_of, write_launch_files
 from gpuconsole.services.bringing import ensure_image
 from gpuconsole.services.cancelling import Cancellation, Cancelled
@@ -108,16 +108,17 @@ def launch(
     cancel = cancel or Cancellation()
     plan = plan_launch(session, spec)
     on_step(LaunchStep(Phase.PLAN, plan=plan))
-    refuse(plan.findings, spec)
-    _go_on(cancel, "before anything was made")
     engine = session.engine
-    # Before a pull of many gigabytes, not after it.
+    # Before a pull of many gigabytes, not after it; the findings have the same, with another exit code.
     refuse_taken_name(engine, spec.name)
     refuse_taken_ports(engine, plan)
+    refuse(plan.findings, spec)
+    _go_on(cancel, "before anything was made")
     image, pulled = ensure_image(
         session,
         plan.image.fetch,
         policy=spec.pull,
+        force=Force.DISK_SPACE in spec.force,
         cancel=cancel,
         on_pull=lambda state: on_step(LaunchStep(Phase.IMAGE, pull=state)),
     )

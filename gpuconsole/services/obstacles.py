@@ -43,22 +43,29 @@ def refuse_taken_ports(engine: Engine, plan: LaunchPlan) -> None:
     Raises:
         Conflict: A port is taken; the hint names the next free one.
     """
+    for taken in taken_ports(engine, plan):
+        raise taken
+
+
+def taken_ports(engine: Engine, plan: LaunchPlan) -> tuple[Conflict, ...]:
+    """A refusal for each host port that is in use: by whom, and the next free one."""
     wanted = [port for port in plan.request.ports if port.host_port]
-    if not wanted:
-        return
-    running = engine.containers(everything=False)
+    running = engine.containers(everything=False) if wanted else ()
+    found = []
     for port in wanted:
         holder = _container_on(port, running)
         if holder is None and plan.info.local and not plan.info.rootless:
             holder = _process_on(port)
         if holder is not None:
             free = _next_free(port, running) if plan.info.local else None
-            raise Conflict(
+            refusal = Conflict(
                 f"Port {port.host_port} of {port.host_ip} is taken by {holder}.",
                 hint=f"Publish {free} instead: -p {free}:{port.container_port}."
                 if free
                 else f"Publish another port, or let the engine choose: -p {port.container_port}.",
             )
+            found.append(refusal)
+    return tuple(found)
 
 
 def _container_on(port: PortRequest, running: tuple[Container, ...]) -> str | None:

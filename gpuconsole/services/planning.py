@@ -15,7 +15,7 @@ from gpuconsole.launch.claims import Claims, claims_of
 from gpuconsole.launch.gpupath import GpuRoute, choose_gpu_path
 from gpuconsole.launch.gpus import GpuChoice, choose_gpus
 from gpuconsole.launch.labels import LAUNCH
-from gpuconsole.launch.preflight import Finding
+from gpuconsole.launch.preflight import Finding, Said
 from gpuconsole.launch.render import DockerRun, render
 from gpuconsole.launch.request import build_request, hides_init, name_for
 from gpuconsole.launch.spec import FieldProblem, Force, GpuWish, GpuWishKind, LaunchSpec, SpecInvalid
@@ -94,7 +94,8 @@ def plan_launch(session: Session, spec: LaunchSpec, *, name: str | None = None) 
     info = session.engine.info()
     _refuse_beyond_machine(spec, info)
     _refuse_token_elsewhere(spec, info)
-    choice, route, notes = _gpus(session, spec, info)
+    given = _gpus(session, spec, info)
+    choice, route, notes = given.choice, given.route, given.notes
     image = starting_image(session.engine, spec.image)
     who = named(spec, info, image.image)
     port = work_port(session.engine, spec, info)
@@ -117,8 +118,10 @@ def plan_launch(session: Session, spec: LaunchSpec, *, name: str | None = None) 
     about_user = who.identity.notes if who else ()
     said = (*image.notes, *notes, *choice.notes, *about_user, *_notes(spec, info))
     plan = LaunchPlan(spec, request, info, choice, route, said, image, who, port)
-    findings = preflight(session, plan, unfit=" ".join(unfit), moving=latest or "")
-    return replace(plan, findings=findings, notes=(*said, *warnings(findings)))
+    findings = preflight(
+        session, plan, unfit=" ".join(unfit), moving=latest or "", shortage=given.shortage, wiring=given.wiring
+    )
+    return replace(plan, findings=findings, notes=(*said, *warnings(findings, spec.force)))
 
 
 def _refuse_beyond_machine(spec: LaunchSpec, info: EngineInfo) -> None:
@@ -141,22 +144,33 @@ def chosen_freely(spec: LaunchSpec) -> bool:
     return spec.gpus is None or spec.gpus.kind in (GpuWishKind.AUTO, GpuWishKind.COUNT)
 
 
-def _gpus(session: Session, spec: LaunchSpec, info: EngineInfo) -> tuple[GpuChoice, GpuRoute, tuple[str, ...]]:
-    nothing = (GpuChoice(), GpuRoute(GpuPath.NONE, ""))
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """The GPUs of a launch; without any, why."""
+
+    choice: GpuChoice = GpuChoice()  # noqa: RUF009  # frozen
+    route: GpuRoute = GpuRoute(GpuPath.NONE, "")  # noqa: RUF009  # frozen
+    notes: tuple[str, ...] = ()
+    shortage: Said | None = None
+    wiring: Said | None = None
+
+
+def _gpus(session: Session, spec: LaunchSpec, info: EngineInfo) -> _Given:
     # Curves are drawn without a GPU; one held for that would be held for days.
     nobody = spec.work.kind is Kind.TENSORBOARD
     wish = spec.gpus or GpuWish(GpuWishKind.NONE if nobody else GpuWishKind.AUTO)
     if wish.kind is GpuWishKind.NONE:
-        return *nothing, ()
+        return _Given()
     if not info.local and Force.ENGINE_NOT_LOCAL not in spec.force:
         told = _NOT_LOCAL.format(endpoint=info.endpoint)
         if spec.gpus is None:
-            return *nothing, (f"{told}; so it gets none.",)
+            return _Given(notes=(f"{told}; so it gets none.",))
         raise Refused(
             f"{told}.", hint="Launch with --gpus none, or pass --force engine-not-local if both have the same GPUs."
         )
     snapshot = session.gpus.snapshot()
     claims, notes = _claims(session, snapshot) if snapshot.gpus else ({}, ())
+    choice = None
     try:
         choice = choose_gpus(wish, snapshot, claims)
         facts = session.launch_facts(info.cdi_spec_dirs or DEFAULT_DIRS)
@@ -165,9 +179,9 @@ def _gpus(session: Session, spec: LaunchSpec, info: EngineInfo) -> tuple[GpuChoi
         if spec.gpus is not None or spec.gpu_path is not None:
             raise
         # Who has GPUs and cannot give them wants to know the remedy; who has none does not.
-        remedy = f" {error.hint}" if units_of(snapshot) else ""
-        return *nothing, (f"{error.message}{remedy}",)
-    return choice, route, notes
+        said = Said(error.message, (error.hint or "") if units_of(snapshot) else "")
+        return _Given(shortage=said) if choice is None else _Given(wiring=said)
+    return _Given(choice, route, notes)
 
 
 def _claims(session: Session, snapshot: GpuSnapshot) -> tuple[Claims, tuple[str, ...]]:

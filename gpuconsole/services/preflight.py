@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gpuconsole.core.errors import ConsoleError, Refused
+from gpuconsole.core.errors import Conflict, ConsoleError, Refused
 from gpuconsole.host.facts import LaunchFacts
-from gpuconsole.launch.preflight import Facts, Finding, Folder, Severity, examine, standing
-from gpuconsole.launch.spec import VariableSource
+from gpuconsole.launch.preflight import Facts, Finding, Folder, Said, Severity, examine, standing
+from gpuconsole.launch.spec import PullPolicy, VariableSource
 from gpuconsole.services.secrets import MASK, mask_arguments, mask_value
 
 if TYPE_CHECKING:
@@ -29,11 +30,19 @@ class LaunchRefused(Refused):
     def __init__(self, findings: tuple[Finding, ...]) -> None:
         self.findings = findings
         told = [finding.sentence for finding in findings]
-        fixes = [finding.fix for finding in findings if finding.fix]
+        fixes = [finding.remedy for finding in findings if finding.remedy]
         super().__init__(" ".join(told), hint=" ".join(fixes) or "Correct it and launch again.")
 
 
-def preflight(session: Session, plan: LaunchPlan, *, unfit: str = "", moving: str = "") -> tuple[Finding, ...]:
+def preflight(
+    session: Session,
+    plan: LaunchPlan,
+    *,
+    unfit: str = "",
+    moving: str = "",
+    shortage: Said | None = None,
+    wiring: Said | None = None,
+) -> tuple[Finding, ...]:
     """What is likely to go wrong with a planned launch.
 
     Args:
@@ -41,8 +50,11 @@ def preflight(session: Session, plan: LaunchPlan, *, unfit: str = "", moving: st
         plan: The launch.
         unfit: A sentence when the image will not run on the chosen GPUs.
         moving: A sentence when the reference means another image with every release.
+        shortage: Why there are no GPUs to give.
+        wiring: Why those that there are cannot be brought into it.
     """
-    return examine(_facts(session, plan, unfit=unfit, moving=moving))
+    facts = _facts(session, plan)
+    return examine(replace(facts, unfit=unfit, moving=moving, shortage=shortage, wiring=wiring))
 
 
 def refuse(findings: tuple[Finding, ...], spec: LaunchSpec) -> None:
@@ -55,17 +67,19 @@ def refuse(findings: tuple[Finding, ...], spec: LaunchSpec) -> None:
         raise LaunchRefused(found)
 
 
-def warnings(findings: tuple[Finding, ...]) -> tuple[str, ...]:
-    """What is said and stands in no way, a line each; refusals that were lifted among them."""
+def warnings(findings: tuple[Finding, ...], force: Iterable[str] = ()) -> tuple[str, ...]:
+    """What is said and stands in no way, a line each; of the refusals those that ``force`` lifts."""
+    stands = standing(findings, force)
     return tuple(
-        f"{finding.sentence} {finding.fix}".rstrip()
+        finding.sentence if finding.severity is Severity.REFUSE else f"{finding.sentence} {finding.fix}".rstrip()
         for finding in findings
-        if finding.severity is Severity.WARN or finding.forceable
+        if finding not in stands
     )
 
 
-def _facts(session: Session, plan: LaunchPlan, *, unfit: str, moving: str) -> Facts:
+def _facts(session: Session, plan: LaunchPlan) -> Facts:
     info, local = plan.info, plan.info.local
+    needed, free = _disk(plan)
     snapshot = session.gpus.snapshot() if plan.choice.units else None
     return Facts(
         spec=plan.spec,
@@ -79,13 +93,61 @@ def _facts(session: Session, plan: LaunchPlan, *, unfit: str, moving: str) -> Fa
         uid=os.getuid(),
         home=os.path.expanduser("~"),
         image=plan.image.image,
-        unfit=unfit,
-        moving=moving,
+        needed_bytes=needed,
+        disk_free_bytes=free,
+        name_taken=_name_taken(session, plan),
+        ports_taken=_ports_taken(session, plan),
         memory_available_bytes=_available() if local else None,
         folders=_folders(plan.spec) if local else {},
         selinux=local and _selinux(info),
         secrets_written=_secrets(plan.spec),
     )
+
+
+def _disk(plan: LaunchPlan) -> tuple[int | None, int | None]:
+    """Bytes that a pull takes, as far as that is known without asking a registry, and those that are free."""
+    from gpuconsole.services.pullobstacles import room
+
+    to_pull = plan.image.image is None and plan.spec.pull is not PullPolicy.NEVER
+    space = room(plan.info, (_download(plan) or 0) if to_pull else 0)
+    return (space.needed_bytes or None, space.free_bytes) if space is not None else (None, None)
+
+
+def _download(plan: LaunchPlan) -> int | None:
+    """What a pull brings: by the lock file that pins it, else by what its registry said to 'catalog verify'."""
+    from gpuconsole.images.pins import pin_of
+    from gpuconsole.services.catalog import load_catalog
+    from gpuconsole.services.pullobstacles import platform_of
+
+    try:
+        pin = pin_of(plan.image.written, plan.image.lock.pins()) if plan.image.lock else None
+        if pin is not None:
+            return pin.download_bytes
+        known = load_catalog().find(plan.spec.image)
+    except ConsoleError:
+        return None
+    return (known.sizes or {}).get(platform_of(plan.info) or "") if known is not None else None
+
+
+def _name_taken(session: Session, plan: LaunchPlan) -> Said | None:
+    from gpuconsole.services.obstacles import refuse_taken_name
+
+    try:
+        refuse_taken_name(session.engine, plan.spec.name)
+    except Conflict as error:
+        return Said(error.message, error.hint or "")
+    except ConsoleError:
+        return None  # the launch itself meets it
+    return None
+
+
+def _ports_taken(session: Session, plan: LaunchPlan) -> tuple[Said, ...]:
+    from gpuconsole.services.obstacles import taken_ports
+
+    try:
+        return tuple(Said(error.message, error.hint or "") for error in taken_ports(session.engine, plan))
+    except ConsoleError:
+        return ()
 
 
 def _machine(session: Session, info: EngineInfo) -> LaunchFacts:

@@ -61,6 +61,8 @@ def _of_layer(layer: Layer, around: Surroundings) -> Iterator[Reach]:
     passed = layer.used | _named_in_files(layer, around)
     yield from (Reach(f"passes {plain_line(name)} of this shell") for name in sorted(passed) if _secret(name, around))
     yield from (Reach(f"gives the device {plain_line(text)}", dangerous=True) for text in fields.get("devices", ()))
+    if fields.get("privileged"):
+        yield Reach("has every device and every right of this machine (privileged)", dangerous=True)
     for field, word in (("network", "network"), ("ipc", "shared memory")):
         value = str(fields.get(field, ""))
         if value == "host" or value.startswith("container:"):

@@ -5,18 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpuconsole.core.errors import Conflict, ConsoleError, GpuNotFound, Refused
+from gpuconsole.core.errors import ConsoleError, GpuNotFound, Refused
 from gpuconsole.core.text import plain_line
 from gpuconsole.launch.options import LaunchOptions, read_options
 from gpuconsole.launch.preflight import Finding, standing
 from gpuconsole.launch.spec import FieldProblem, LaunchSpec, SpecInvalid
 from gpuconsole.services.imagenames import local_image
-from gpuconsole.services.obstacles import refuse_taken_name, refuse_taken_ports
 from gpuconsole.services.planning import LaunchPlan, plan_launch
 
 if TYPE_CHECKING:
     from gpuconsole.engine.model import Image
-    from gpuconsole.engine.protocol import Engine
     from gpuconsole.services.session import Session
 
 
@@ -77,16 +75,12 @@ def weigh(session: Session, options: LaunchOptions, *, name: str | None = None) 
         return Weight(problems=error.problems, image=image, to_pull=image is None)
     except ConsoleError as error:
         return Weight(failure=error)
-    try:
-        problems = _obstacles(engine, plan)
-    except ConsoleError as error:
-        return Weight(failure=error, plan=plan, image=image)
     refusals = tuple(_refusal(finding) for finding in standing(plan.findings, spec.force))
-    return Weight(problems=(*problems, *refusals), plan=plan, image=image, to_pull=image is None)
+    return Weight(problems=refusals, plan=plan, image=image, to_pull=image is None)
 
 
 def _refusal(finding: Finding) -> FieldProblem:
-    return FieldProblem(finding.field, plain_line(f"{finding.sentence} {finding.fix}").rstrip("."))
+    return FieldProblem(finding.field, plain_line(f"{finding.sentence} {finding.remedy}").rstrip("."))
 
 
 def _local_or_none(session: Session, reference: str) -> Image | None:
@@ -94,19 +88,6 @@ def _local_or_none(session: Session, reference: str) -> Image | None:
         return local_image(session.engine, reference)
     except ConsoleError:
         return None
-
-
-def _obstacles(engine: Engine, plan: LaunchPlan) -> tuple[FieldProblem, ...]:
-    problems = []
-    try:
-        refuse_taken_name(engine, plan.spec.name)
-    except Conflict as error:
-        problems.append(_problem("--name", error))
-    try:
-        refuse_taken_ports(engine, plan)
-    except Conflict as error:
-        problems.append(_problem("--publish", error))
-    return tuple(problems)
 
 
 def _problem(field: str, error: ConsoleError) -> FieldProblem:

@@ -247,6 +247,10 @@ def test_what_is_dangerous_is_refused_until_it_is_forced(engine_modern: Engine) 
     assert forced.returncode == 0, forced.stderr
     assert "Note: /etc would let the container change" in forced.stderr
     assert names(engine_modern) == ["box"]
+    again = run(engine_modern, *arguments, "--dry-run", "--privileged", "--", "sleep", "60")
+    assert again.stderr.count("The name box is taken by a container") == 1
+    assert again.stderr.count("A privileged container has every device") == 1
+    assert run(engine_modern, *arguments, "--", "sleep", "60").returncode == 6, "what is in the way comes first"
     unknown = run(engine_modern, *arguments, "--force", "everything")
     assert unknown.returncode == 2
     assert "dangerous-mount" in unknown.stderr

@@ -37,7 +37,7 @@ def made(engine: Engine) -> dict[str, Any]:
     """The container named same, without what differs from one making to the next; it is removed."""
     inspected = engine.get("/containers/same/json")
     host = inspected["HostConfig"]
-    more = ("Tmpfs", "GroupAdd", "ExtraHosts", "ReadonlyRootfs")
+    more = ("Tmpfs", "GroupAdd", "ExtraHosts", "ReadonlyRootfs", "Privileged")
     found = normalised(inspected) | {key: host.get(key) or None for key in more}
     found["ExtraHosts"] = sorted(found["ExtraHosts"] or ())
     del found["Binds"]  # how a mount was written; what is mounted is compared
@@ -57,7 +57,7 @@ def test_each_printed_form_makes_the_same_container(
     (tmp_path / "hard.env").write_text("QUOTED='x' # $HOME\n")
     (tmp_path / "key").write_text("hush")
     image = engine_modern.load("small")
-    forced = ("--force", "dangerous-mount", "--force", "outside-project")
+    forced = [f"--force={slug}" for slug in ("dangerous-mount", "outside-project", "privileged")]
     cases: dict[str, tuple[list[str], list[str]]] = {
         "wide": (
             [
@@ -73,7 +73,8 @@ def test_each_printed_form_makes_the_same_container(
             ["sh", "-c", "sleep 60", HARD, "${OTHER} $OTHER", "", "-x"],
         ),
         "gpus": (
-            ["--gpus", "2", "--kind", "torchrun", "--env-file", "plain.env", "--entrypoint", "echo"], ["train.py"],
+            ["--gpus", "2", "--kind", "torchrun", "--env-file", "plain.env", "--entrypoint", "echo", "--privileged"],
+            ["train.py"],
         ),
     }  # fmt: skip
     for name, (options, command) in cases.items():

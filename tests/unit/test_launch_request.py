@@ -167,11 +167,13 @@ def test_the_whole_line() -> None:
         restart_policy="on-failure:3",
         init=False,
         interactive=True,
+        privileged=True,
         pull=PullPolicy.NEVER,
     )
     assert str(line(spec)) == (
-        "docker run --detach --name box --pull never --interactive --tty --shm-size 1073741825 --memory 3m --cpus 1.5 "
-        "--ulimit memlock=-1:-1 --network net --restart on-failure:3 --user 1:2 --hostname node --workdir /w "
+        "docker run --detach --name box --pull never --interactive --tty --privileged --shm-size 1073741825 "
+        "--memory 3m --cpus 1.5 --ulimit memlock=-1:-1 --network net --restart on-failure:3 --user 1:2 "
+        "--hostname node --workdir /w "
         "--mount 'type=bind,\"source=/a,b:c\",target=/x y,readonly' --mount type=volume,source=runs,target=/runs "
         "--publish 127.0.0.1:8888:80/tcp --publish 127.0.0.1::6006/tcp --publish '[::1]:53:53/udp' "
         "--env-file /p/train.env --env 'A=1 2' --env HF_TOKEN --label team=vision "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from gpuconsole.engine.model import EngineInfo, GpuPath, Image, Mount
 from gpuconsole.engine.request import CreateRequest, PortRequest, Ulimit
 from gpuconsole.gpu.model import Gpu, GpuProcess, GpuStatus, ProcessKind
 from gpuconsole.host.facts import LaunchFacts
+from gpuconsole.launch.gpupath import GpuRoute
 from gpuconsole.launch.gpus import GpuChoice
 from gpuconsole.launch.preflight import Facts, Finding, Folder, Said, Severity, examine, standing
 from gpuconsole.launch.preflight_gpu import RULES as GPU
@@ -19,6 +21,8 @@ from gpuconsole.launch.preflight_storage import RULES as STORAGE
 from gpuconsole.launch.preflight_work import RULES as WORK
 from gpuconsole.launch.spec import Caller, GpuWish, GpuWishKind, LaunchSpec, Variable
 from gpuconsole.launch.units import GpuUnit
+from gpuconsole.launch.work import Kind, Work
+from gpuconsole.services.planning import LaunchPlan
 
 GIB = 2**30
 IMAGE = Image(id="sha256:" + "a" * 64, tags=("pytorch/pytorch:2.9.0",), user="1000", entrypoint=())
@@ -108,8 +112,14 @@ CASES: dict[str, tuple[list[Facts], list[Facts]]] = {
                                                                  mounted("/home/me/data")]),
     "nothing-mounted": (
         [spec(mounts=()), spec(mounts=(Mount("bind", "/data", "/data", True),)),
-         spec(mounts=(Mount("tmpfs", "", "/scratch"),)), spec(mounts=(), auto_remove=True)],
-        [CALM, spec(mounts=(Mount("volume", "runs", "/runs"),))],
+         spec(mounts=(Mount("tmpfs", "", "/scratch"),)), spec(mounts=(), work=Work(Kind.TORCHRUN))]
+        + [spec(mounts=(), auto_remove=True, work=Work(kind)) for kind in (Kind.JUPYTER, Kind.TORCHRUN, Kind.SCRIPT)]
+        + [spec(mounts=(), auto_remove=True, command=words) for words in
+           (("python", "-u", "/app/train.py"), ("/opt/conda/bin/torchrun", "-m", "work"), ("sh", "run.sh"))],
+        [CALM, spec(mounts=(Mount("volume", "runs", "/runs"),)), spec(mounts=(), work=Work(Kind.TENSORBOARD)),
+         spec(mounts=(), auto_remove=True), spec(mounts=(), auto_remove=True, work=Work(Kind.SHELL))]
+        + [spec(mounts=(), auto_remove=True, command=words) for words in
+           (("nvidia-smi",), ("python", "-c", "import torch"), ("sh", "-c", "id"))],
     ),
     "root-owned": (
         [ROOT, replace(CALM, request=replace(REQUEST, user="0")), image(user="")],
@@ -134,6 +144,11 @@ CASES: dict[str, tuple[list[Facts], list[Facts]]] = {
         [replace(CALM, needed_bytes=20 * GIB, disk_free_bytes=30 * GIB), replace(CALM, disk_free_bytes=1),
          replace(CALM, needed_bytes=20 * GIB)],
     ),
+    "disk-low": (
+        [replace(CALM, disk_free_bytes=GIB), replace(CALM, disk_free_bytes=GIB, needed_bytes=GIB // 2)],
+        [CALM, replace(CALM, disk_free_bytes=4 * GIB), replace(CALM, disk_free_bytes=GIB, needed_bytes=4 * GIB)],
+    ),
+    "privileged": ([spec(privileged=True), spec(given(gpu()), privileged=True)], [CALM, given(gpu())]),
     "shm-size": (
         [request(shm_bytes=64 * 2**20), request(shm_bytes=None), spec(ipc_mode="none")],
         [CALM, spec(ipc_mode="host"), request(shm_bytes=GIB), spec(request(shm_bytes=None), ipc_mode="host"),
@@ -158,15 +173,17 @@ CASES: dict[str, tuple[list[Facts], list[Facts]]] = {
     "port-taken": ([replace(CALM, ports_taken=(Said("Port 8888 is taken by x."),))], [CALM]),
     "name-taken": ([replace(CALM, name_taken=Said("The name is taken."))], [CALM]),
     "port-public": (
-        [request(ports=(PortRequest(8888, 8888, host_ip=address),)) for address in ("0.0.0.0", "::")],
-        [CALM, request(ports=(PortRequest(8888, 8888, host_ip="127.0.0.1"),))],
+        [request(ports=(PortRequest(8888, 8888, host_ip=address),)) for address in ("0.0.0.0", "::", "192.168.1.5")],
+        [CALM, *(request(ports=(PortRequest(8888, 8888, host_ip=address),)) for address in ("127.0.0.1", "::1"))],
     ),
     "open-jupyter": (
         [request(command=("jupyter", "lab", word)) for word in
          ("--ServerApp.token=", "--NotebookApp.token=''", '--IdentityProvider.token=""')]
+        + [request(command=("jupyter", "lab", word, "")) for word in ("--ServerApp.token", "--NotebookApp.password")]
         + [request(command=("bash", "-c", "pip list && jupyter lab --ServerApp.token='' --port 1"))],
         [request(command=("jupyter", "lab")), request(command=("jupyter", "lab", "--ServerApp.token=abc")),
-         request(command=("python", "train.py", "--token=")), CALM],
+         request(command=("python", "train.py", "--token=")), request(command=("jupyter", "lab", "--LabApp.dir", "")),
+         CALM],
     ),
     "restart-rm": ([spec(auto_remove=True, restart_policy="always")], [spec(auto_remove=True),
                                                                        spec(restart_policy="always")]),
@@ -232,6 +249,34 @@ def test_refusals_come_first_and_only_what_can_be_lifted_is() -> None:
     assert {finding.slug for finding in standing(found, ("dangerous-mount", "name-taken"))} == {"name-taken"}
 
 
+def test_every_refusal_that_can_be_lifted_says_how_once() -> None:
+    from gpuconsole.launch.spec import Force
+
+    found = [finding for fires, _ in CASES.values() for facts in fires for finding in examine(facts)]
+    liftable = {finding.slug for finding in found if finding.forceable}
+    assert liftable == set(Force) - {Force.OUTSIDE_PROJECT}  # which is asked before there is a launch
+    for finding in found:
+        lift = f"--force {finding.slug}"
+        assert (finding.sentence + finding.remedy).count(lift) == finding.forceable, finding
+
+
+def test_a_privileged_container_has_all_gpus_and_says_so_where_some_were_not_chosen() -> None:
+    some = spec(given(gpu(0), rest=(gpu(1),)), privileged=True)
+    assert "All GPUs can be used" in next(f.sentence for f in examine(some) if f.slug == "privileged")
+    every = spec(given(gpu(0), gpu(1)), privileged=True)
+    assert "All GPUs" not in next(f.sentence for f in examine(every) if f.slug == "privileged")
+
+
+def test_what_is_refused_is_told_once_and_what_is_lifted_still_is() -> None:
+    from gpuconsole.services.preflight import warnings
+
+    found = examine(replace(mounted("/etc"), moving="It moves."))
+    assert warnings(found) == ("It moves. 'gpuconsole pin' keeps this one.",)
+    lifted = warnings(found, ("dangerous-mount",))
+    assert len(lifted) == 2
+    assert not any("--force" in note for note in lifted)
+
+
 def test_a_busy_gpu_names_its_holders_and_the_one_that_is_free() -> None:
     facts = given(gpu(0, used=60 * GIB, pids=(611,)), rest=(gpu(1),))
     facts = replace(facts, holders={facts.choice.uuids[0]: ("train.py (pid 611) of mei",)})
@@ -269,3 +314,37 @@ def test_changes_name_options_that_exist() -> None:
     }
     assert len(changes) >= 8
     assert changes <= known
+
+
+def test_the_disk_of_a_pull_is_known_without_asking_a_registry_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gpuconsole.images.catalog import shipped_catalog
+    from gpuconsole.images.pins import Pin, write_pins
+    from gpuconsole.launch.spec import PullPolicy
+    from gpuconsole.services import catalog, preflight
+    from gpuconsole.services.lockfile import LockFile
+    from gpuconsole.services.startingimage import StartingImage
+
+    known = shipped_catalog()
+    first = replace(known.images[0], sizes={"linux/amd64": 3 * GIB})
+    monkeypatch.setattr(catalog, "load_catalog", lambda: replace(known, images=(first, *known.images[1:])))
+    name, digest = first.reference, "sha256:" + "d" * 64
+    info = replace(INFO, root_dir=str(tmp_path), architecture="x86_64")
+    pin = Pin(name, digest, platform="linux/amd64", download_bytes=5 * GIB)
+    (tmp_path / "gpuconsole.lock").write_text(write_pins("", {name: pin}, where="x"))
+    lock = LockFile(tmp_path / "gpuconsole.lock")
+
+    def needed(image: StartingImage, *, policy: PullPolicy = PullPolicy.MISSING, on: EngineInfo = info) -> int | None:
+        wanted = LaunchSpec(image=image.written, pull=policy)
+        plan = LaunchPlan(wanted, REQUEST, on, GpuChoice(), GpuRoute(GpuPath.NONE, ""), image=image)
+        return preflight._disk(plan)[0]
+
+    absent = StartingImage(name, name, name)
+    assert needed(absent) == 9 * GIB
+    assert needed(replace(absent, lock=lock)) == 15 * GIB, "the lock file knows the very image"
+    assert needed(absent, policy=PullPolicy.NEVER) is None
+    assert needed(replace(absent, image=IMAGE)) is None
+    assert needed(StartingImage("elsewhere/own:1", "elsewhere/own:1", "elsewhere/own:1")) is None
+    assert needed(absent, on=replace(info, architecture="riscv64")) is None
+    assert needed(absent, on=replace(info, local=False)) is None

@@ -329,6 +329,7 @@ def test_what_is_beyond_its_folder_is_named_and_what_hands_over_the_machine_is_d
         ('volumes = ["/etc:/o"]', "mounts /etc, to be written", True),
         ('volumes = ["/proc/self:/o"]', "", True),
         ('devices = ["/dev/fuse"]', "gives the device /dev/fuse", True),
+        ("privileged = true", "has every device and every right of this machine (privileged)", True),
         ('network = "host"', "uses the network of this machine", False),
         ('ipc = "container:x"', "uses the shared memory of x", False),
         ('ports = ["0.0.0.0:80:80"]', "opens 0.0.0.0:80:80 to the network", False),
@@ -416,8 +417,8 @@ def test_options_written_as_a_profile_give_the_same_options() -> None:
         working_dir="/w", user="me", hostname="h", shm_size="16g", ipc="host", network="n", memory="1g", cpus="1.5",
         ulimits=("memlock=-1",), restart="no", auto_remove=True, init=False, interactive=True,
         mounts=("type=bind,source=/a:b,target=/c",), tmpfs=("/t:size=1g",), secrets=("k=/f",), devices=("/dev/fuse",),
-        group_add=("44",), extra_hosts=("a=1.2.3.4",), read_only=True, kind="torchrun", processes="2", nodes="2",
-        rendezvous="h:1", rendezvous_id="r", logdir="/l", pull="never",
+        group_add=("44",), extra_hosts=("a=1.2.3.4",), read_only=True, privileged=True, kind="torchrun", processes="2",
+        nodes="2", rendezvous="h:1", rendezvous_id="r", logdir="/l", pull="never",
     )  # fmt: skip
     text = table_text("profiles.train", profile_table(options))
     found = profile(text)

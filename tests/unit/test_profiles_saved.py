@@ -39,7 +39,7 @@ OTHERS = Container(
     ports=(Port(8888, "tcp", "127.0.0.1", 9000), Port(53, "udp", "0.0.0.0", 53), Port(80)),
     networks=("bridge",), gpu_claims=(GpuClaim(GpuRequestKind.DEVICE_REQUEST, devices=("0", "1")),),
     shm_bytes=16 * 2**30, ipc_mode="private", memory_limit_bytes=2**30, cpu_limit=1.5, restart_policy="on-failure:3",
-    init=True, read_only=True, ulimits=("memlock=-1:-1",), group_add=("44",),
+    init=True, read_only=True, privileged=True, ulimits=("memlock=-1:-1",), group_add=("44",),
     devices=("/dev/fuse:/dev/fuse:rwm", "/dev/nvidia0:/dev/nvidia0:rwm"), extra_hosts=("up:host-gateway", "six:::1"),
     tmpfs=("/t:size=1g",),
 )  # fmt: skip
@@ -77,7 +77,7 @@ def test_a_container_of_others_becomes_the_options_that_make_it() -> None:
         environment=("LR=0.1", "HF_TOKEN"), ports=("9000:8888", "0.0.0.0:53:53/udp"), labels=("team=vision",),
         working_dir="/work", user="1000:1000", shm_size="16g", memory="1g", cpus="1.5", restart="on-failure:3",
         ulimits=("memlock=-1:-1",), group_add=("44",), devices=("/dev/fuse:/dev/fuse:rwm",), read_only=True,
-        extra_hosts=("up=host-gateway", "six=::1"),
+        privileged=True, extra_hosts=("up=host-gateway", "six=::1"),
     )  # fmt: skip
     assert notes == ("The value of HF_TOKEN is not written: it is taken from the shell that launches.",)
 

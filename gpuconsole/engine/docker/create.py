@@ -146,6 +146,7 @@ def _host(request: CreateRequest) -> dict[str, Any]:
         "GroupAdd": list(request.group_add) or None,
         "ExtraHosts": [f"{name}:{address}" for name, address in request.extra_hosts] or None,
         "ReadonlyRootfs": request.read_only or None,
+        "Privileged": request.privileged or None,
         "AutoRemove": request.auto_remove or None,
         "Init": request.init or None,
     }
