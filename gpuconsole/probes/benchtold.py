@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from gpuconsole.core.text import duration
 from gpuconsole.probes.benchrecords import BenchLevel, BenchRecord, BenchRun, Rule, Spread
 from gpuconsole.probes.benchshares import of_clock, of_datasheet, sources_of
-from gpuconsole.probes.benchwords import percent, words_of
+from gpuconsole.probes.benchwords import named, percent, words_of
 
 _UNREMARKABLE = (BenchLevel.OK, BenchLevel.NO_REFERENCE, BenchLevel.SKIPPED, BenchLevel.NOISY)
 _FAILED = (BenchLevel.ERROR, BenchLevel.WRONG, BenchLevel.TIMEOUT)
@@ -39,8 +39,8 @@ def _said_before(record: BenchRecord, run: BenchRun) -> bool:
 
 def name_of(record: BenchRecord) -> str:
     """``B01 mm bf16 8192³``; of a result that is not its benchmark's headline its parameters alone, indented."""
-    name, words = f"{record.code} {record.id.removeprefix('bench.')}", words_of(record)
-    what = f"{name} {words}".rstrip() if record.headline or not words else f"    {words}"
+    words = words_of(record)
+    what = f"{record.code} {named(record.id, words)}" if record.headline or not words else f"    {words}"
     return what + ("" if record.device != "cpu" or not record.measured else " (CPU)")
 
 
@@ -71,8 +71,7 @@ def reasons(records: Sequence[BenchRecord], run: BenchRun) -> Iterator[Reason]:
         else:
             words = record.verdict.words if record.headline or level not in _UNREMARKABLE else ""
         if words:
-            name = f"{record.id.removeprefix('bench.')} {words_of(record)}".strip()
-            yield Reason(name, words, record.fix if level in _FAILED else "", level)
+            yield Reason(named(record.id, words_of(record)), words, record.fix if level in _FAILED else "", level)
 
 
 def compared(record: BenchRecord, run: BenchRun) -> Iterator[str]:

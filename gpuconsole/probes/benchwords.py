@@ -47,6 +47,12 @@ def _worded(name: str, value: object) -> str:
     return f"{name} {value}" if isinstance(value, str) else ""
 
 
+def named(slug: str, words: str) -> str:
+    """A result's name, ``mm bf16 8192³``; what its parameters begin with anyway is not said twice."""
+    name = slug.removeprefix("bench.")
+    return words if words.split(" ")[0] == name else f"{name} {words}".rstrip()
+
+
 def figure(value: float | None) -> str:
     """A score with three digits that count, without an exponent: ``787``, ``55.1``, ``0.0123``; ``–`` when unknown."""
     if value is None or not math.isfinite(value):

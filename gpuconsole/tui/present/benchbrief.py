@@ -45,14 +45,14 @@ def _number(given: Mapping[str, Any], name: str) -> float | None:
 
 def _score_line(given: Mapping[str, Any], glyphs: Glyphs) -> Line:
     from gpuconsole.probes.benchrecords import BenchLevel
-    from gpuconsole.probes.benchwords import figure, percent, unit_of
+    from gpuconsole.probes.benchwords import figure, named, percent, unit_of
     from gpuconsole.tui.present.bench import glyph_of
 
     level = _text(given, "level")
     known = level in set(BenchLevel)
     sign = glyph_of(BenchLevel(level), glyphs) if known else glyphs.unknown
     word = "no ref." if level == "no-reference" else level
-    name = f"{_text(given, 'code')} {_text(given, 'id').removeprefix('bench.')} {_text(given, 'what')}".rstrip()
+    name = f"{_text(given, 'code')} {named(_text(given, 'id'), _text(given, 'what'))}".strip()
     score = _number(given, "score")
     told = f"{figure(score)} {unit_of(_text(given, 'unit'))}".rstrip() if score is not None else "–"
     share = percent(_number(given, "datasheet"))
@@ -86,6 +86,8 @@ def bench_field(
     runs: Sequence[Run], subject_id: str, *, now: float, glyphs: Glyphs, keys: Keymap = USUAL, action: str
 ) -> Field:
     """The benchmark under way and the last one that ended, with what was low; ``action`` is what measures it."""
+    from gpuconsole.probes.benchwords import named
+
     mine = [run for run in runs if run.subject_id == subject_id and run.kind is RunKind.BENCH]
     lines: list[Line] = []
     for run in [run for run in mine if not run.ended][:1]:
@@ -97,6 +99,6 @@ def bench_field(
         lines.append((Cell(f"{duration(now - (run.ended_at or run.started_at))} ago", "dim"),))
         for each in scores_in(run):
             if (level := _text(each, "level")) in _TOLD:
-                name = f"{_text(each, 'id').removeprefix('bench.')} {_text(each, 'what')}".strip()
+                name = named(_text(each, "id"), _text(each, "what"))
                 lines.append((Cell(f"{level} ", _TONES[level]), Cell(f"{name}: {_text(each, 'words')}")))
     return Field("bench", tuple(lines) or ((Cell(f"not measured yet; {keys.name(action)} measures it", "dim"),),))

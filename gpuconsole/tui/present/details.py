@@ -128,7 +128,7 @@ def check_field(
     runs: Sequence[Run], subject_id: str, *, now: float, glyphs: Glyphs, keys: Keymap = USUAL, action: str
 ) -> Field:
     """The check under way and the last one that ended, with what was wrong; ``action`` is what checks it."""
-    from gpuconsole.tui.present.rundetails import checks_in
+    from gpuconsole.tui.present.checkdetails import checks_in
 
     mine = [run for run in runs if run.subject_id == subject_id and run.kind.value == "check"]
     lines: list[Line] = []

@@ -119,7 +119,14 @@ class RunSubject(Subject[Run]):
         pull = app.desk.images.pull_state(self.thing.id) if self.thing.kind is RunKind.PULL else None
         build = app.desk.images.build_state(self.thing.subject) if self.thing.kind is RunKind.BUILD else None
         return runs.fields(
-            self.thing, now=app.now(), glyphs=app.glyphs, keys=app.keys, pull=pull, build=build, width=width
+            self.thing,
+            now=app.now(),
+            glyphs=app.glyphs,
+            keys=app.keys,
+            pull=pull,
+            build=build,
+            live=app.desk.live(self.thing.id),
+            width=width,
         )
 
 
