@@ -9,6 +9,7 @@ from gpuconsole.engine.endpoint import DEFAULT_SOCKET, Endpoint
 from gpuconsole.images.catalog import shipped_catalog
 from gpuconsole.launch.fields import Surroundings
 from gpuconsole.launch.labels import USER
+from gpuconsole.services.benchdesk import BenchDesk
 from gpuconsole.services.desk import Desk
 from gpuconsole.services.drafts import Drafts, Typed
 from gpuconsole.services.imagedesk import ImageDesk
@@ -73,6 +74,11 @@ class ReplayDesk(Desk):
     def images(self) -> ImageDesk:
         """Nothing can be done with the images of a recording."""
         return _NoImages(self.session, self.runs, holder=self, refresh=lambda: None, check=self.check_image)
+
+    @property
+    def benches(self) -> BenchDesk:
+        """Nothing is measured on a recording."""
+        return _NoBenches(self.session, self._checks)
 
     @property
     def started(self) -> bool:
@@ -202,6 +208,18 @@ class _NoImages(ImageDesk):
     def builds(self) -> ImageBuilds:
         """Nothing is built."""
         raise refusal()
+
+
+class _NoBenches(BenchDesk):
+    """Benchmarks of a recording: what its runs tell of them, and no records of this machine."""
+
+    def _refuse(self, *arguments: Any, **options: Any) -> NoReturn:
+        raise refusal()
+
+    container = image = _refuse
+
+    def _records(self) -> None:
+        return None
 
 
 class _Forwarding:

@@ -69,7 +69,7 @@ class BenchDoing(ImageDoing):
     def _order(self, order: BenchOrder | None) -> None:
         if order is None:
             return
-        target, begin = order.target, partial(self._begin_bench, order)
+        target, begin = order.target, partial(self.do, self._begin_bench, order)
         owner = None if target.container is None else self.app.desk.owner(target.container)
         if target.container is not None and owner:
             from gpuconsole.tui.screens.asking import about_container
@@ -78,11 +78,10 @@ class BenchDoing(ImageDoing):
         else:
             begin()
 
-    def _begin_bench(self, order: BenchOrder) -> None:
+    def _begin_bench(self, order: BenchOrder) -> str:
         target, benches = order.target, self.app.desk.benches
         if target.container is not None:
             benches.container(target.container, order.wish)
         elif target.image is not None:
             benches.image(*target.image, target.gpus, order.wish)
-        words = f"Benchmark begun; {self.app.keys.name('tabs.runs')} on the main screen shows it."
-        self.app.notify(words, markup=False, timeout=3)
+        return f"Benchmark begun; {self.app.keys.name('tabs.runs')} on the main screen shows it."
