@@ -100,7 +100,7 @@ def test_no_screen_of_ours_binds_a_prefix_key_or_one_key_to_two_things(place: st
         key: {name for name in found if found[name].id and not name.startswith(("app.", "screen."))}
         for key, found in held.items()
     }
-    # What is done with a container, an image, a process, a run and a GPU never applies at once; what is done with any always.
+    # What is done with a container, an image, a process, a run and a GPU never applies at once; the rest always.
     kinds = [("container.",), ("image.", "images."), ("process.",), ("run.",), ("gpu.",)]
     others = tuple(prefix for kind in kinds for prefix in kind)
     for kind in kinds:
