@@ -44,8 +44,10 @@ class BenchAsk(ModalScreen[BenchOrder]):
         "Enter begins the quick run, a minute; left goes to the full one, ten minutes. Up and down choose on what. "
         "In the field stand names of benchmarks, where it is to be only some."
     )
+    AUTO_FOCUS = "#quick"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "Cancel"),
+        Binding("enter", "begin", "Quick", show=False),  # keys in one piece come before anything has the focus
         Binding("up", "target(-1)", "On what", show=False, priority=True),
         Binding("down", "target(1)", "On what", show=False, priority=True),
         Binding("left", "app.focus_previous", "Other button", show=False),
@@ -73,8 +75,7 @@ class BenchAsk(ModalScreen[BenchOrder]):
                 yield Button("Quick", id="quick", compact=True)
 
     def on_mount(self) -> None:
-        """Enter is quick."""
-        self.query_one("#quick", Button).focus()
+        """Show what is chosen; enter is quick."""
         self._draw()
 
     def on_resize(self, event: events.Resize) -> None:
@@ -123,6 +124,10 @@ class BenchAsk(ModalScreen[BenchOrder]):
         """Another thing to measure on."""
         self._chosen = min(max(self._chosen + step, 0), len(self._targets) - 1)
         self._draw()
+
+    def action_begin(self) -> None:
+        """The quick run."""
+        self._take(full=False)
 
     def action_back(self) -> None:
         """Measure nothing."""
