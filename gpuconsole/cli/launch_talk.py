@@ -97,6 +97,8 @@ class LaunchTalk:
 
     def result(self, launched: Launched, *, followed: bool) -> int:
         """Print the container, tell how to go on, and give the exit code."""
+        if launched.not_kept:
+            talk(f"Note: 'gpuconsole runs' will not know of it. {launched.not_kept}")
         if self._as_json:
             run = launched.plan.docker_run(foreground=followed, hide_values=True)
             command = DockerRun(mask_arguments(run.words))

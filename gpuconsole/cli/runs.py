@@ -12,6 +12,7 @@ from gpuconsole.cli.context import Settings, pass_settings
 from gpuconsole.cli.output import confirm, data, json_document, paragraph, talk
 from gpuconsole.cli.tables import Column, table
 from gpuconsole.core.errors import ConsoleError, ExitCode
+from gpuconsole.core.store import damaged_file
 from gpuconsole.core.text import duration, plain_line
 
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ def runs(settings: Settings, name: str | None, count: int, as_json: bool) -> int
         json_document("runs", runs=[document_of(record) for record in found])
     elif not found:
         talk("Nothing was launched yet.\n  → Launch something by 'gpuconsole launch', and it stands here.")
+        if (damaged := damaged_file()).exists():
+            talk(f"Earlier records were damaged and are set aside: {damaged}")
     else:
         data(table(_COLUMNS, [_row(record) for record in found]))
     return ExitCode.OK

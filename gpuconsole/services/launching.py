@@ -67,6 +67,8 @@ class Launched:
     """How it ended, when it did so at once or was followed."""
     access: Access | None = None
     """Where it is used through a browser; None of a kind of work that is not."""
+    not_kept: str = ""
+    """Why it is not remembered; empty when it is."""
 
     @property
     def name(self) -> str:
@@ -131,7 +133,8 @@ def launch(
         )  # fmt: skip
         plan = with_image(plan, image)
         _go_on(cancel, "before anything was made")
-        return _bring_up(engine, plan, on_step, cancel=cancel, on_output=on_output, recorder=recorder, turn=turn)
+        done = _bring_up(engine, plan, on_step, cancel=cancel, on_output=on_output, recorder=recorder, turn=turn)
+        return replace(done, not_kept=recorder.problem)
     finally:
         turn.release()
         recorder.settle(engine)

@@ -31,6 +31,8 @@ class LaunchRecorder:
         self._opened = opened or _usual
         self._records: LaunchRecords | None = None
         self._word = ""
+        self.problem = ""
+        """Why it is not remembered; empty when it is."""
 
     def begin(self, plan: LaunchPlan) -> None:
         """Its container is about to be started."""
@@ -40,10 +42,17 @@ class LaunchRecorder:
         from gpuconsole.launch.render import DockerRun
 
         command = str(DockerRun(mask_arguments(plan.docker_run(hide_values=True).words)))
-        with contextlib.suppress(BadFile):
-            self._records = self._opened()
-            self._word = plan.request.labels[LAUNCH]
-            self._records.begin(plan, written, word=self._word, folder=self._spec.folder, command=command)
+        self._word = plan.request.labels[LAUNCH]
+        records = None
+        try:
+            records = self._opened()
+            records.begin(plan, written, word=self._word, folder=self._spec.folder, command=command)
+        except BadFile as error:
+            self.problem = error.message
+            if records is not None:
+                records.close()
+            return
+        self._records = records
 
     def started(self, container_id: str) -> None:
         """Its container runs."""
@@ -58,7 +67,9 @@ class LaunchRecorder:
         from gpuconsole.services.launchends import settle_one
 
         with contextlib.suppress(ConsoleError):
-            record = next(each for each in self._records.all() if each.word == self._word)
+            record = next((each for each in self._records.all() if each.word == self._word), None)
+            if record is None:  # its records were taken away meanwhile
+                return
             containers = engine.containers(everything=True)
             found = next((each for each in containers if each.labels.get(LAUNCH) == self._word), None)
             if found is None and record.container_id is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpuconsole.core.errors import BadFile
-from gpuconsole.core.store import Store
+from gpuconsole.core.store import Store, damaged_file
 
 SCHEMA = "CREATE TABLE IF NOT EXISTS notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL);"
 
@@ -52,6 +53,36 @@ def test_a_damaged_file_is_set_aside_and_the_work_goes_on(tmp_path: Path, damage
     assert texts(store) == ["after"]
     if damage:
         assert (tmp_path / "records.db.damaged").read_bytes() == damage
+
+
+def test_damage_met_later_is_set_aside_once_and_the_next_try_works(tmp_path: Path) -> None:
+    path = tmp_path / "records.db"
+    first = Store(SCHEMA, path=path)
+    for number in range(200):
+        add(first, f"{number}" * 200)
+    first.close()
+    with path.open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xa5" * (path.stat().st_size - 4096))
+    store, other = Store(SCHEMA, path=path), Store(SCHEMA, path=path)
+    damaged = path.read_bytes()
+    for each in (store, other):
+        with pytest.raises(BadFile, match="are damaged: they were set aside"):
+            texts(each)
+    add(other, "after")
+    assert texts(store) == texts(other) == ["after"]
+    assert damaged_file(path).read_bytes() == damaged, "the second one did not set the new file aside"
+
+
+def test_a_file_that_somebody_keeps_locked_is_said_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpuconsole.core.store._BUSY_TIMEOUT_S", 0.01)
+    path = tmp_path / "records.db"
+    store = Store(SCHEMA, path=path)
+    with sqlite3.connect(path) as holder:
+        holder.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(BadFile, match="another program keeps it locked") as caught:
+            add(store, "x")
+    assert "fuser" in (caught.value.hint or "")
 
 
 def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:

@@ -1,0 +1,95 @@
+"""Writing a launch down: whatever is wrong with the records, the launch goes on and says that it is not remembered."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn, cast
+
+import pytest
+
+from gpuconsole.core.errors import EngineRefused
+from gpuconsole.engine.model import EngineInfo, GpuPath
+from gpuconsole.engine.protocol import Engine
+from gpuconsole.engine.request import CreateRequest
+from gpuconsole.launch.gpupath import GpuRoute
+from gpuconsole.launch.gpus import GpuChoice
+from gpuconsole.launch.labels import LAUNCH
+from gpuconsole.launch.options import LaunchOptions
+from gpuconsole.launch.spec import LaunchSpec
+from gpuconsole.services.launchrecorder import LaunchRecorder
+from gpuconsole.services.launchrecords import LaunchRecords
+from gpuconsole.services.planning import LaunchPlan
+
+SPEC = LaunchSpec("busybox:1", command=("true",), written=LaunchOptions("busybox:1", command=("true",)), folder="/w")
+REQUEST = CreateRequest("busybox:1", name="box", command=("true",), labels={LAUNCH: "word"})
+PLAN = LaunchPlan(SPEC, REQUEST, EngineInfo(endpoint="unix:///x"), GpuChoice(), GpuRoute(GpuPath.NONE, ""))
+
+
+class NoContainers:
+    """An engine without any, and without a memory of what was."""
+
+    def containers(self, *, everything: bool) -> tuple[()]:
+        return ()
+
+    def events(self, *, since: float) -> NoReturn:
+        raise EngineRefused("It has none.", hint="None.")
+
+
+def recorded(opened: Callable[[], LaunchRecords]) -> str:
+    recorder = LaunchRecorder(SPEC, opened=opened)
+    recorder.begin(PLAN)
+    recorder.started("c" * 64)
+    recorder.settle(cast(Engine, NoContainers()))
+    recorder.close()
+    return recorder.problem
+
+
+def test_a_launch_is_remembered_and_there_is_nothing_to_say(tmp_path: Path) -> None:
+    path = tmp_path / "records.db"
+    assert recorded(lambda: LaunchRecords(path=path)) == ""
+    (record,) = LaunchRecords(path=path).all()
+    assert (record.name, record.container_id, record.ended) == ("box", "c" * 64, True)
+
+
+def test_records_that_cannot_be_opened_are_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    assert "cannot keep its records" in recorded(lambda: LaunchRecords(path=tmp_path / "file/records.db"))
+
+
+@pytest.mark.parametrize("opens_first", [True, False])
+def test_records_that_another_program_keeps_locked_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opens_first: bool
+) -> None:
+    monkeypatch.setattr("gpuconsole.core.store._BUSY_TIMEOUT_S", 0.01)
+    path = tmp_path / "records.db"
+    records = LaunchRecords(path=path)
+    with sqlite3.connect(path) as holder:
+        holder.execute("BEGIN EXCLUSIVE")
+        problem = recorded(lambda: records if opens_first else LaunchRecords(path=path))
+    assert "another program keeps it locked" in problem
+
+
+def test_a_record_that_vanished_meanwhile_is_no_fault(tmp_path: Path) -> None:
+    path = tmp_path / "records.db"
+    recorder = LaunchRecorder(SPEC, opened=lambda: LaunchRecords(path=path))
+    recorder.begin(PLAN)
+    with sqlite3.connect(path) as other:
+        other.execute("DELETE FROM launches")
+    recorder.settle(cast(Engine, NoContainers()))
+    recorder.close()
+    assert recorder.problem == ""
+
+
+def test_damage_that_is_met_while_writing_is_told_and_the_next_launch_is_remembered(tmp_path: Path) -> None:
+    path = tmp_path / "records.db"
+    records = LaunchRecords(path=path)
+    for number in range(300):
+        records.begin(PLAN, LaunchOptions("busybox:1"), word=f"w{number}", folder="/w", command="x" * 500)
+    records.close()
+    with path.open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xa5" * (path.stat().st_size - 4096))
+    assert "are damaged: they were set aside" in recorded(lambda: LaunchRecords(path=path))
+    assert recorded(lambda: LaunchRecords(path=path)) == ""
