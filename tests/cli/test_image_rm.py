@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.cli.engines import run_to_end, start
-from tests.cli.projects import Project, in_registry, moved
+from tests.cli.projects import Project, moved
 from tests.rig.engines import Engine
+from tests.rig.fresh import fresh_image
 from tests.rig.registry import Registry
 from tests.rig.terminal import Terminal
 
@@ -135,8 +136,7 @@ def test_what_a_container_was_made_from_stays(project: Project, running: bool) -
 
 
 def test_what_is_pinned_stays_in_every_project(project: Project, registry: Registry) -> None:
-    target = in_registry(project.engine, registry, "org/kept:1", image="layers")
-    project.engine.docker("rmi", "gpuconsole-test/layers:1")
+    target = fresh_image(registry, name="org/kept:1", megabytes=())
     assert project.run("pull", "--pin", target).code == 0
     digest = registry.digest("org/kept", "1")
     pinned = f"{target.rpartition(':')[0]}@{digest}"
