@@ -183,6 +183,18 @@ def test_a_killed_console_loses_no_launch(engine_modern: Engine, folder: Path) -
 
 
 @pytest.mark.engine
+def test_an_engine_that_was_restarted_under_a_launch_is_named(engine_modern: Engine, folder: Path) -> None:
+    launch(engine_modern, "first", command=("sleep", "9999"))
+    engine_modern.stop()
+    done = gpuconsole(engine_modern, "runs")
+    assert done.code == 0
+    assert b"How they ended since is not known" in done.err
+    engine_modern.start()
+    (run,) = gpuconsole(engine_modern, "runs", "--json").document["runs"]
+    assert run["cause"] == "engine-restarted", run
+
+
+@pytest.mark.engine
 def test_what_was_taken_back_is_not_remembered(engine_modern: Engine, folder: Path) -> None:
     done = launch(engine_modern, "never", command=("no-such-program",))
     assert done.code == ExitCode.NOT_FOUND
