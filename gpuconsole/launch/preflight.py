@@ -125,8 +125,8 @@ class Facts:
     """Host path of a bind mount → what is known of it."""
     selinux: bool = False
     """The kernel enforces it, and the engine labels containers."""
-    secrets_written: tuple[str, ...] = ()
-    """Words of the command, or names of variables, that hold a secret in plain sight."""
+    secrets_written: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Option → what of it holds a secret in plain sight: ``the command``, names of variables and labels."""
     unresolved: str = ""
     """A sentence when the image is pinned nowhere and cannot be resolved."""
 

@@ -11,6 +11,7 @@ _SMALL_SHM = 2**30
 """The smallest that holds a few batches of a DataLoader's workers beside NCCL's buffers."""
 _ENGINES_SHM = 64 * 2**20
 _MEMLOCK = "memlock"
+_INFINIBAND = "/dev/infiniband"
 _LITTLE_DISK = 2 * 2**30
 """A compile cache and a log fill that within hours."""
 
@@ -66,18 +67,22 @@ def shared_memory(facts: Facts) -> Iterator[Finding]:
 
 
 def locked_memory(facts: Facts) -> Iterator[Finding]:
-    """Several GPUs talk through locked memory."""
-    if len(facts.choice.units) < 2:
-        return
+    """Network cards read and write locked memory, and NCCL's rings between GPUs of a machine need some of it."""
     written = next((limit for limit in facts.request.ulimits if limit.name == _MEMLOCK), None)
     if written is not None and written.hard == -1:
+        return
+    by_network = (facts.spec.work.nodes or 1) > 1 or any(
+        device.host_path.startswith(_INFINIBAND) for device in facts.request.devices
+    )
+    # GPUs of one machine come by with the engine's own limit; where less was written, they may not.
+    if not facts.choice.units or not (by_network or (written is not None and len(facts.choice.units) > 1)):
         return
     limited = f"is limited to {size(written.hard)}" if written is not None else "is left to the engine's limit"
     yield Finding(
         "memlock",
         Severity.WARN,
         "--ulimit",
-        f"With several GPUs NCCL locks memory, which {limited}.",
+        f"NCCL locks the memory that {'the network' if by_network else 'several GPUs'} shares, which {limited}.",
         "Lift it: --ulimit memlock=-1.",
         None if written is not None else Change("ulimits", "memlock=-1", add=True),
     )

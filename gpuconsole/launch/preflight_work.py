@@ -98,13 +98,14 @@ def _passes_on(words: Sequence[str]) -> bool:
 
 def secrets(facts: Facts) -> Iterator[Finding]:
     """A secret in plain sight: whoever lists processes or asks the engine reads it."""
-    for what in facts.secrets_written:
+    for option, names in facts.secrets_written.items():
+        told = f"{', '.join(names)} {'holds' if len(names) == 1 else 'hold'} a secret in plain sight"
         yield Finding(
             "secret-in-sight",
             Severity.WARN,
-            "COMMAND" if what in facts.spec.command else "--env",
-            f"{what} is a secret that is written in plain sight: a shell's history, a profile in git, or who inspects "
-            "the container shows it.",
+            option,
+            f"{told[0].upper() if option == 'COMMAND' else told[0]}{told[1:]}: the shell's history, a list of "
+            "processes, a profile in git or the container's description may show it.",
             "Give it by file (--secret NAME=FILE), or by its name alone from this shell (-e NAME).",
         )
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gpuconsole.core.errors import Conflict, ConsoleError, Refused
+from gpuconsole.core.text import plain_line
 from gpuconsole.host.facts import LaunchFacts
 from gpuconsole.launch.preflight import Facts, Finding, Folder, Said, Severity, examine, standing
 from gpuconsole.launch.spec import PullPolicy, VariableSource
@@ -215,12 +216,12 @@ def _selinux(info: EngineInfo) -> bool:
     return any(_LABELLED in option for option in info.security_options) and selinux_enforced()
 
 
-def _secrets(spec: LaunchSpec) -> tuple[str, ...]:
-    """What was written on the command line and is a secret: masked words of the command, names of variables."""
-    words = tuple(word for word in mask_arguments(spec.command) if MASK in word)
-    named = tuple(
-        variable.name
-        for variable in spec.variables
-        if variable.source is VariableSource.WRITTEN and mask_value(variable.name, variable.value) != variable.value
-    )
-    return (*words, *named)
+def _secrets(spec: LaunchSpec) -> Mapping[str, tuple[str, ...]]:
+    """What was written and is a secret: in the command, in variables, in labels."""
+    written = tuple((each.name, each.value) for each in spec.variables if each.source is VariableSource.WRITTEN)
+    found = {
+        "COMMAND": ("the command",) if any(MASK in word for word in mask_arguments(spec.command)) else (),
+        "--env": tuple(name for name, value in written if mask_value(name, value) != value),
+        "--label": tuple(f"label {plain_line(key)}" for key, value in spec.labels if mask_value(key, value) != value),
+    }
+    return {option: names for option, names in found.items() if names}

@@ -49,6 +49,8 @@ class StartingImage:
         """A sentence when no digest stands for it; None when one does."""
         if self.known is None:
             return f"{self.written} is not here: by which digest it is started is known once it is pulled."
+        if is_image_id(self.start) and self.image is None:
+            return f"{self.written} is not here, and an id cannot be pulled: a launch would fail."
         if is_image_id(self.start):
             return f"{self.written} is known on this machine only, by no digest: it is started by its id."
         return None

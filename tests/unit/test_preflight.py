@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpuconsole.engine.model import EngineInfo, GpuPath, Image, Mount
-from gpuconsole.engine.request import CreateRequest, PortRequest, Ulimit
+from gpuconsole.engine.request import CreateRequest, DeviceRequest, PortRequest, Ulimit
 from gpuconsole.gpu.model import Gpu, GpuProcess, GpuStatus, ProcessKind
 from gpuconsole.host.facts import LaunchFacts
 from gpuconsole.launch.gpupath import GpuRoute
@@ -155,9 +155,12 @@ CASES: dict[str, tuple[list[Facts], list[Facts]]] = {
          spec(ipc_mode="container:other")],
     ),
     "memlock": (
-        [request(given(gpu(0), gpu(1)), ulimits=()),
-         request(given(gpu(0), gpu(1)), ulimits=(Ulimit("memlock", 65536, 65536),))],
-        [given(gpu(0), gpu(1)), request(given(gpu()), ulimits=()), request(ulimits=())],
+        [request(given(gpu(0), gpu(1)), ulimits=(Ulimit("memlock", 65536, 65536),)),
+         request(given(gpu()), ulimits=(), devices=(DeviceRequest("/dev/infiniband/uverbs0", "/dev/x"),)),
+         spec(request(given(gpu()), ulimits=()), work=Work(Kind.TORCHRUN, nodes=2))],
+        [given(gpu(0), gpu(1)), request(given(gpu(0), gpu(1)), ulimits=()), request(given(gpu()), ulimits=()),
+         request(ulimits=()), spec(given(gpu()), work=Work(Kind.TORCHRUN, nodes=2)),
+         request(given(gpu()), ulimits=(), devices=(DeviceRequest("/dev/fuse", "/dev/fuse"),))],
     ),
     "memory-limit": (
         [spec(memory_bytes=100 * GIB), spec(request(shm_bytes=80 * GIB), shm_bytes=80 * GIB),
@@ -198,7 +201,9 @@ CASES: dict[str, tuple[list[Facts], list[Facts]]] = {
         + [replace(COMMANDED, image=replace(IMAGE, entrypoint=words)) for words in
            (("tini", "--"), ("/opt/nvidia/nvidia_entrypoint.sh",), ("/usr/local/bin/docker-entrypoint.sh",))],
     ),
-    "secret-in-sight": ([replace(CALM, secrets_written=("WANDB_API_KEY",))], [CALM]),
+    "secret-in-sight": (
+        [replace(CALM, secrets_written={option: ("one", "two")}) for option in ("COMMAND", "--env", "--label")], [CALM],
+    ),
 }  # fmt: skip
 """Slug → facts with which it fires, and facts with which it is silent."""
 
@@ -314,6 +319,27 @@ def test_changes_name_options_that_exist() -> None:
     }
     assert len(changes) >= 8
     assert changes <= known
+
+
+def test_secrets_are_found_wherever_they_were_written_and_told_once_for_each_place() -> None:
+    from gpuconsole.launch.spec import VariableSource
+    from gpuconsole.services.preflight import _secrets
+
+    token = "hf_abcdefghijklmnopqrstuvwxyz123456"
+    wanted = LaunchSpec(
+        "a", command=("train", "--token", token),
+        variables=(Variable("A_TOKEN", token), Variable("URL", f"https://x:{token}@h/"), Variable("LR", "0.1"),
+                   Variable("B_TOKEN", token, VariableSource.SHELL), Variable("C_TOKEN", token, VariableSource.FILE)),
+        labels=(("who", token), ("team", "vision")),
+    )  # fmt: skip
+    found = _secrets(wanted)
+    assert found == {"COMMAND": ("the command",), "--env": ("A_TOKEN", "URL"), "--label": ("label who",)}
+    told = [each for each in examine(replace(CALM, secrets_written=found)) if each.slug == "secret-in-sight"]
+    assert [each.field for each in told] == ["COMMAND", "--env", "--label"]
+    assert told[0].sentence.startswith("The command holds a secret")
+    assert told[1].sentence.startswith("A_TOKEN, URL hold a secret")
+    assert not any(token in each.sentence for each in told)
+    assert _secrets(LaunchSpec("a", command=("train",))) == {}
 
 
 def test_the_disk_of_a_pull_is_known_without_asking_a_registry_or_not_at_all(
