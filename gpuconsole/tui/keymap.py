@@ -54,8 +54,16 @@ class Keymap:
         return cls({name: tuple(canonical(each) for each in written) for name, written in keys.items()})
 
     def textual(self) -> dict[str, str]:
-        """As Textual takes it."""
-        return {name: ",".join(keys) for name, keys in self.changed.items()}
+        """As Textual takes it: with the usual keys of actions that share one with an action that was given others.
+
+        Textual takes a key away from all actions of a screen when one of them gets another key.
+        """
+        told = dict(self.changed)
+        freed = {key for name in self.changed for key in _USUAL.get(name, ())}
+        while sharing := {name: keys for name, keys in _USUAL.items() if name not in told and freed & {*keys}}:
+            told |= sharing
+            freed |= {key for keys in sharing.values() for key in keys}
+        return {name: ",".join(keys) for name, keys in told.items()}
 
     def of(self, action_id: str) -> tuple[str, ...]:
         """The keys that do it, as Textual names them."""

@@ -9,12 +9,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from textual.binding import BindingsMap
 from textual.command import CommandPalette
 
 from gpuconsole.core.config import Config, config_path
 from gpuconsole.tui import actions
 from gpuconsole.tui.keymap import Keymap, canonical
-from gpuconsole.tui.keymapcheck import _held, _ids, _places, check
+from gpuconsole.tui.keymapcheck import _bindings, _held, _ids, _places, check
 from gpuconsole.tui.present.helping import key_name
 from gpuconsole.tui.screens.help import HelpScreen
 from gpuconsole.tui.screens.main import MainScreen
@@ -91,6 +92,20 @@ def test_no_key_at_all_and_one_key_for_two_are_refused() -> None:
 def test_every_action_can_be_given_another_key_and_the_usual_ones_are_no_mistake() -> None:
     assert {each.id for each in actions.ALL} <= set(_ids())
     assert check(Config(keys={each.id: tuple(each.key.split(",")) for each in actions.ALL})) == []
+
+
+@pytest.mark.parametrize("place", list(_places()))
+def test_another_key_for_one_action_takes_none_from_another(place: str) -> None:
+    def held(bindings: BindingsMap, but: str) -> set[tuple[str, str]]:
+        return {(key, one.action) for key, each in bindings.key_to_bindings.items() for one in each if one.id != but}
+
+    for each in _places()[place]:
+        usual = each._merge_bindings()
+        for name in {one.id for one in _bindings([each]) if one.id}:
+            changed = usual.copy()
+            changed.apply_keymap(Keymap({name: ("f24",)}).textual())
+            assert held(changed, name) == held(usual, name)
+            assert "f24" in changed.key_to_bindings
 
 
 @pytest.mark.parametrize("place", _places())

@@ -68,7 +68,7 @@ def test_one_after_another_and_each_says_what_it_waits_for(bed: Bed) -> None:
     wait(lambda: bed.run(first).headline == "Progress", what="the first")
     wait(lambda: bed.run(third).headline == "waits for the bench of a and 1 more", what="the third")
     assert bed.run(second).headline == "waits for the bench of a"
-    assert bed.queue.benches == ("bench of a", "bench of c")
+    assert list(bed.queue.benches) == ["bench of a", "bench of c"]
     live = bed.queue.live(first)
     assert live is not None
     assert live.at == "bench.mm"

@@ -209,6 +209,9 @@ def test_the_last_verdict_stands_beside_its_container_and_no_other(runs: tuple[B
     assert "not measured yet; b measures it" in told("other")
     under_way = Run("9", RunKind.BENCH, "llama-ft", runs[0].subject_id, NOW, headline="mm: bf16", progress=0.5)
     assert "runs 50% mm: bf16" in told(runs[0].subject_id, under_way)
+    dropped = replace(under_way, state=RunState.CANCELLED, ended_at=NOW, headline="Cancelled before its turn.")
+    assert told(runs[0].subject_id, dropped) == mine
+    assert "Cancelled before its turn." in told("other", replace(dropped, subject_id="other"))
 
 
 UNREADABLE = (

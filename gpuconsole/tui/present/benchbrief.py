@@ -93,7 +93,9 @@ def bench_field(
     for run in [run for run in mine if not run.ended][:1]:
         share = "" if run.progress is None else f" {run.progress:.0%}"
         lines.append((Cell(f"runs{share}  ", "info"), Cell(run.headline)))
-    for run in [run for run in mine if run.ended][:1]:
+    ended = [run for run in mine if run.ended]
+    measured = [run for run in ended if any(_number(each, "score") is not None for each in scores_in(run))]
+    for run in (measured or ended)[:1]:  # one that was cancelled before its turn says nothing of the container
         verdict = check_cell(run, glyphs)
         lines.append((Cell(f"{verdict.text}  ", verdict.tone), Cell(run.headline)))
         lines.append((Cell(f"{duration(now - (run.ended_at or run.started_at))} ago", "dim"),))
