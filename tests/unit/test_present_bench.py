@@ -20,7 +20,7 @@ from gpuconsole.services.runs import Run, RunKind, RunState
 from gpuconsole.tui.present import bench, benchask, benchbrief, benchpast, details, rundetails
 from gpuconsole.tui.present import run as run_rows
 from gpuconsole.tui.present.details import Line
-from gpuconsole.tui.theme import ASCII, UNICODE
+from gpuconsole.tui.theme import ASCII, UNICODE, Glyphs
 from tests.tui import benchseen
 
 NOW = 1_800_000_000.0
@@ -51,14 +51,14 @@ def fits(lines: list[Line], width: int) -> bool:
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII])
 def test_a_run_fits_its_window_and_says_what_limits_the_box_first(
-    runs: tuple[BenchRun, ...], width: int, glyphs: object
+    runs: tuple[BenchRun, ...], width: int, glyphs: Glyphs
 ) -> None:
-    assert glyphs in (UNICODE, ASCII)
     for run in runs:
-        lines = bench.ended(run, UNICODE if glyphs is UNICODE else ASCII, width=width)
+        lines = bench.ended(run, glyphs, width=width)
         assert fits(lines, width)
         assert run.headline is not None
         assert words_of(lines).startswith(run.headline.sentence)
+        assert ("8192^3" in text_of(lines)) is (glyphs is ASCII)  # without its exponent it is another number
 
 
 def test_each_share_is_named_and_the_rule_shown(runs: tuple[BenchRun, ...]) -> None:

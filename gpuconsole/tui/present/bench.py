@@ -48,6 +48,11 @@ _ROOMY = 110
 """Cells from which the shares of datasheet and clock have columns of their own."""
 
 
+def spelt(text: str, glyphs: Glyphs) -> str:
+    """``text`` for a terminal without other signs than ASCII: a cube that loses its exponent is another number."""
+    return text.replace("³", "^3") if glyphs.ellipsis.isascii() else text
+
+
 def glyph_of(level: BenchLevel, glyphs: Glyphs) -> str:
     """The sign of a grade; each has a word beside it too."""
     signs = {
@@ -101,7 +106,7 @@ def table(records: Sequence[BenchRecord], glyphs: Glyphs, *, width: int, graded:
     share_room = bar_room + 6 + of_room + 1 if of_room else 0
     extra = [(title, values) for title, values in zip(("DATASHEET", "AT CLOCK"), beside, strict=True) if any(values)]
     used = grade_room + 1 + score_room + 1 + share_room + sum(len(title) + 2 for title, _ in extra) + 3
-    names = [benchtold.name_of(record) for record in records]
+    names = [spelt(benchtold.name_of(record), glyphs) for record in records]
     name_room = max(12, min(width - used, max([9, *map(cell_len, names)])))
     head = (
         f" {fitted('GRADE' if graded else '', grade_room)}  {fitted('BENCHMARK', name_room)} "
@@ -143,7 +148,7 @@ def ended(run: BenchRun, glyphs: Glyphs, *, width: int) -> list[Line]:
     lines += [_indented(part, "dim", 1) for part in wrapped(" · ".join(benchtold.heading(run)), width - 2)]
     if records:
         lines += [(), *table(records, glyphs, width=width)]
-    lines += _part("Why", _reasons(records, run, width))
+    lines += _part("Why", _reasons(records, run, glyphs, width))
     lines += _part("What people read, and what it is here", _claims(run, width))
     lines += _part("Meanwhile", _flowed(benchtold.meanwhile(run), width, ""))
     told = (f"{name}: {place}" for name, place in benchtold.sources(records, run).items())
@@ -168,11 +173,11 @@ def _flowed(texts: Iterable[str], width: int, tone: Tone) -> list[Line]:
     return lines
 
 
-def _reasons(records: Sequence[BenchRecord], run: BenchRun, width: int) -> list[Line]:
+def _reasons(records: Sequence[BenchRecord], run: BenchRun, glyphs: Glyphs, width: int) -> list[Line]:
     """All that decided grades; below what went wrong what to do."""
     lines: list[Line] = []
     for reason in _together(benchtold.reasons(records, run)):
-        parts = wrapped(f"{reason.name}: {reason.words}", max(8, width - 6))
+        parts = wrapped(spelt(f"{reason.name}: {reason.words}", glyphs), max(8, width - 6))
         tone = _TONES[reason.level] if reason.level in (BenchLevel.BAD, BenchLevel.LOW, BenchLevel.ERROR,
                                                        BenchLevel.WRONG, BenchLevel.TIMEOUT) else ""  # fmt: skip
         for place, part in enumerate(parts):

@@ -46,13 +46,14 @@ def _number(given: Mapping[str, Any], name: str) -> float | None:
 def _score_line(given: Mapping[str, Any], glyphs: Glyphs) -> Line:
     from gpuconsole.probes.benchrecords import BenchLevel
     from gpuconsole.probes.benchwords import figure, named, percent, unit_of
-    from gpuconsole.tui.present.bench import glyph_of
+    from gpuconsole.tui.present.bench import glyph_of, spelt
 
     level = _text(given, "level")
     known = level in set(BenchLevel)
     sign = glyph_of(BenchLevel(level), glyphs) if known else glyphs.unknown
     word = "no ref." if level == "no-reference" else level
     name = f"{_text(given, 'code')} {named(_text(given, 'id'), _text(given, 'what'))}".strip()
+    name = spelt(name, glyphs)
     score = _number(given, "score")
     told = f"{figure(score)} {unit_of(_text(given, 'unit'))}".rstrip() if score is not None else "–"
     share = percent(_number(given, "datasheet"))

@@ -13,6 +13,7 @@ from gpuconsole.probes.benchkeys import Likeness, likeness
 from gpuconsole.probes.benchrecords import BenchLevel, BenchRun, Origin
 from gpuconsole.probes.benchwords import figure, named, unit_of
 from gpuconsole.services.benchhistory import Past
+from gpuconsole.tui.present.bench import spelt
 from gpuconsole.tui.present.cell import Cell, Tone
 from gpuconsole.tui.present.details import Field, Line, field, wrapped
 from gpuconsole.tui.present.gpu import bar, sparkline
@@ -104,7 +105,7 @@ def _summary(found: Comparison) -> str:
 
 
 def _rows(rows: Sequence[Row], glyphs: Glyphs, width: int) -> list[Line]:
-    names = [f"{row.code} {named(row.id, row.what)}" for row in rows]
+    names = [spelt(f"{row.code} {named(row.id, row.what)}", glyphs) for row in rows]
     firsts, seconds = [figure(row.first) for row in rows], [figure(row.second) for row in rows]
     units = [unit_of(row.unit) for row in rows]
     rooms = [max([1, *map(cell_len, column)]) for column in (firsts, seconds, units)]
@@ -171,7 +172,7 @@ def history(found: Sequence[Past], glyphs: Glyphs, *, width: int) -> list[Line]:
         newest, best = each[0], max(map(_speed, each))
         names = [short_name(name) for name in newest.gpus]
         on = ", ".join(f"{names.count(one)} × {one}" if names.count(one) > 1 else one for one in dict.fromkeys(names))
-        title = f"{newest.code} {named(newest.id, newest.what)}"
+        title = spelt(f"{newest.code} {named(newest.id, newest.what)}", glyphs)
         spark = sparkline([_speed(past) for past in reversed(each)], min(_SPARK, len(each)), glyphs, top=best or 1.0)
         lines += [(), (Cell(f" {title}", "strong"), Cell(f"  on {on}  ", "dim"), Cell(spark.strip(), "accent"))]
         room = max(cell_len(_scored(past)) for past in each)
@@ -221,7 +222,7 @@ def past_field(found: Sequence[Past], glyphs: Glyphs, *, past_key: str, bench_ke
     for each in series(found):
         newest, best = each[0], max(map(_speed, each))
         spark = sparkline([_speed(past) for past in reversed(each)], 12, glyphs, top=best or 1.0).strip()
-        words = f"{newest.code} {named(newest.id, newest.what)}"
+        words = spelt(f"{newest.code} {named(newest.id, newest.what)}", glyphs)
         change = "" if newest.change is None else f"{newest.change * 100:+.1f} %"
         lines.append(
             (
