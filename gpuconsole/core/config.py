@@ -110,7 +110,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(word, names, n=1)
     if near:
         return f"; did you mean {near[0]!r}?"
-    return f"; there is {', '.join(names)}" if len(names) <= 8 else ""
+    return f"; there is {', '.join(names)}" if 0 < len(names) <= 8 else ""
 
 
 def _flat(table: Mapping[str, Any], before: str = "") -> dict[str, Any]:

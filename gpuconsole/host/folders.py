@@ -20,6 +20,8 @@ class FolderFacts:
     owner_uid: int | None = None
     filesystem: str | None = None
     """``ext4``, ``nfs4`` …"""
+    real: str | None = None
+    """Where its links lead in the end."""
 
 
 def look(path: str, *, mounts: tuple[tuple[str, str], ...] | None = None) -> FolderFacts:
@@ -29,17 +31,21 @@ def look(path: str, *, mounts: tuple[tuple[str, str], ...] | None = None) -> Fol
         path: From the root.
         mounts: What :func:`mount_table` gave, to read it once for many paths.
     """
-    kind = filesystem_of(path, mount_table() if mounts is None else mounts)
+    try:
+        real = os.path.realpath(path)
+    except (OSError, ValueError):
+        real = path
+    kind = filesystem_of(real, mount_table() if mounts is None else mounts)
     try:
         found = os.stat(path)
     except FileNotFoundError:
         return FolderFacts(exists=False, filesystem=kind)
     except PermissionError:
-        return FolderFacts(exists=None, readable=False, filesystem=kind)
+        return FolderFacts(exists=None, readable=False, filesystem=kind, real=real)
     except (OSError, ValueError):
         return FolderFacts(filesystem=kind)
     wanted = os.R_OK | os.X_OK if os.path.isdir(path) else os.R_OK
-    return FolderFacts(True, os.access(path, wanted), found.st_uid, kind)
+    return FolderFacts(True, os.access(path, wanted), found.st_uid, kind, real)
 
 
 def mount_table(root: Path = Path("/")) -> tuple[tuple[str, str], ...]:

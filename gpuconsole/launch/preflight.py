@@ -81,6 +81,8 @@ class Folder:
     owner_uid: int | None = None
     filesystem: str | None = None
     """``ext4``, ``nfs4`` …"""
+    real: str | None = None
+    """Where its links lead in the end: what the engine mounts."""
 
 
 UNKNOWN_FOLDER = Folder()

@@ -11,7 +11,10 @@ from gpuconsole.launch.preflight import Change, Facts, Finding, Rule, Severity
 from gpuconsole.launch.spec import LaunchSpec
 from gpuconsole.launch.work import Kind
 
-_SYSTEM = ("/", "/etc", "/boot", "/root", "/var/lib/docker", "/proc", "/sys", "/dev")
+_SYSTEM = (
+    "/", "/etc", "/boot", "/root", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/var", "/var/lib", "/var/lib/docker",
+    "/run", "/var/run", "/proc", "/sys", "/dev",
+)  # fmt: skip
 _SOCKETS = ("docker.sock", "podman.sock", "containerd.sock")
 _NETWORK = ("nfs", "nfs4", "cifs", "smb3", "fuse.sshfs", "lustre", "beegfs", "ceph")
 _TRAINERS = ("torchrun", "accelerate", "deepspeed", "jupyter", "jupyter-lab")
@@ -81,7 +84,8 @@ def colon(facts: Facts) -> Iterator[Finding]:
 def dangerous(facts: Facts) -> Iterator[Finding]:
     """Folders that give a container the machine: the root, ``/etc``, the engine's socket; and the whole home."""
     for mount in _binds(facts):
-        path = posixpath.normpath(mount.source).replace("//", "/")
+        path = posixpath.normpath(facts.folder(mount.source).real or mount.source).replace("//", "/")
+        led = f" (it leads to {shown(path)})" if path != posixpath.normpath(mount.source).replace("//", "/") else ""
         socket = posixpath.basename(path) in _SOCKETS
         if socket or path in _SYSTEM:
             what = "the engine itself, and with it the whole machine as root" if socket else "files of the system"
@@ -90,11 +94,11 @@ def dangerous(facts: Facts) -> Iterator[Finding]:
                 "dangerous-mount",
                 Severity.REFUSE,
                 "--volume",
-                f"{shown(mount.source)} would let the container {how} {what}.",
+                f"{shown(mount.source)}{led} would let the container {how} {what}.",
                 "Mount the folders that the work needs, or pass --force dangerous-mount if this is meant.",
                 forceable=True,
             )
-        elif path == posixpath.normpath(facts.home or "/") and not mount.read_only:
+        elif f"{posixpath.normpath(facts.home or '/')}/".startswith(f"{path}/") and not mount.read_only:
             yield Finding(
                 "home-mount",
                 Severity.WARN,
@@ -180,7 +184,8 @@ def selinux(facts: Facts) -> Iterator[Finding]:
 
 def root_squash(facts: Facts) -> Iterator[Finding]:
     """NFS makes root of the container nobody."""
-    if _user(facts) not in _ROOT or facts.spec.caller is not None:
+    caller = facts.spec.caller
+    if _user(facts) not in _ROOT or (caller is not None and caller.uid != 0):
         return
     for mount in _writable(facts):
         if facts.folder(mount.source).filesystem in _NETWORK:
@@ -189,8 +194,8 @@ def root_squash(facts: Facts) -> Iterator[Finding]:
                 Severity.WARN,
                 "--user",
                 f"{shown(mount.source)} is on the network, where the server usually makes root nobody: writing fails.",
-                "Run it as you: --user me.",
-                Change("user", "me"),
+                "Run it as you: --user me." if facts.uid else "Launch it as its owner, or by --user UID:GID.",
+                Change("user", "me") if facts.uid else None,
             )
             return
 

@@ -206,7 +206,7 @@ def _folders(spec: LaunchSpec) -> Mapping[str, Folder]:
     for mount in spec.mounts:
         if mount.kind == "bind":
             facts = look(mount.source, mounts=mounts)
-            found[mount.source] = Folder(facts.exists, facts.readable, facts.owner_uid, facts.filesystem)
+            found[mount.source] = Folder(facts.exists, facts.readable, facts.owner_uid, facts.filesystem, facts.real)
     return found
 
 

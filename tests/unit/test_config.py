@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuconsole.core.config import Config, Mistake, config_path, read_config
+from gpuconsole.core.config import Config, Mistake, config_path, nearest, read_config
 from gpuconsole.core.errors import BadFile, ExitCode
 
 
@@ -108,3 +108,10 @@ def test_what_the_caller_finds_wrong_is_told_beside_the_rest(file: Path) -> None
         read_config(check=lambda config: [Mistake("theme", f"there is no {config.theme}")])
     assert "line 1, bell" in caught.value.message
     assert "line 2, theme: there is no drak" in caught.value.message
+
+
+def test_what_could_have_been_meant_is_named_where_there_is_anything() -> None:
+    assert nearest("ligth", ("light", "dark")) == "; did you mean 'light'?"
+    assert nearest("xyz", ("light", "dark")) == "; there is light, dark"
+    assert nearest("xyz", ()) == ""
+    assert nearest("xyz", [f"name{number}" for number in range(9)]) == ""

@@ -63,6 +63,8 @@ def test_paths_there_and_not(tmp_path: Path) -> None:
     assert look(str(tmp_path / "nowhere")).exists is False
     assert look(str(tmp_path / "file" / "below")).exists is None
     assert look("/a\0b").exists is None
+    (tmp_path / "link").symlink_to("file")
+    assert (look(str(tmp_path / "link")).real, there.real) == (os.path.realpath(tmp_path / "file"),) * 2
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can be somebody else")

@@ -105,11 +105,16 @@ CASES: dict[str, tuple[list[Facts], list[Facts]]] = {
     "path-colon": ([mounted("/data/a:b"), mounted("/data", target="/a:b")], [mounted("/data")]),
     "dangerous-mount": (
         [mounted(path) for path in ("/", "//", "/etc", "/etc/", "/var/run/docker.sock", "/run/user/1/podman.sock")]
-        + [mounted("/etc", read_only=True), mounted("/var/run/docker.sock", read_only=True)],
+        + [mounted("/etc", read_only=True), mounted("/var/run/docker.sock", read_only=True), mounted("/run")]
+        + [mounted("/home/me/link", Folder(True, True, 0, "ext4", real)) for real in ("/etc", "/run/docker.sock", "/")],
         [mounted("/home/me/etc"), mounted("/etcetera"), mounted("/srv/data")],
     ),
-    "home-mount": ([mounted("/home/me"), mounted("/home/me/")], [mounted("/home/me", read_only=True),
-                                                                 mounted("/home/me/data")]),
+    "home-mount": (
+        [mounted("/home/me"), mounted("/home/me/"), mounted("/home"),
+         mounted("/srv/all", Folder(True, True, 1000, "ext4", "/home/me"))],
+        [mounted("/home/me", read_only=True), mounted("/home/me/data"), mounted("/home/m"), mounted("/home/mei"),
+         mounted("/home/me/here", Folder(True, True, 1000, "ext4", "/srv/data"))],
+    ),
     "nothing-mounted": (
         [spec(mounts=()), spec(mounts=(Mount("bind", "/data", "/data", True),)),
          spec(mounts=(Mount("tmpfs", "", "/scratch"),)), spec(mounts=(), work=Work(Kind.TORCHRUN))]
@@ -134,7 +139,9 @@ CASES: dict[str, tuple[list[Facts], list[Facts]]] = {
     ),
     "selinux": ([replace(CALM, selinux=True)], [CALM, replace(spec(mounts=()), selinux=True)]),
     "root-squash": (
-        [replace(ROOT, folders={"/home/me/project": Folder(True, True, 1000, kind)}) for kind in ("nfs4", "cifs")],
+        [replace(ROOT, folders={"/home/me/project": Folder(True, True, 1000, kind)}) for kind in ("nfs4", "cifs")]
+        + [spec(replace(ROOT, uid=0, folders={"/home/me/project": Folder(True, True, 0, "nfs4")}),
+                caller=Caller(0, 0, "root"))],
         [ROOT, replace(CALM, folders={"/home/me/project": Folder(True, True, 1000, "nfs4")}),
          spec(replace(ROOT, folders={"/home/me/project": Folder(True, True, 1000, "nfs4")}),
               caller=Caller(1000, 1000, "me"))],
@@ -252,6 +259,14 @@ def test_refusals_come_first_and_only_what_can_be_lifted_is() -> None:
     assert {finding.slug for finding in standing(found, ())} == {"dangerous-mount", "name-taken"}
     assert {finding.slug for finding in standing(found, ("dangerous-mount",))} == {"name-taken"}
     assert {finding.slug for finding in standing(found, ("dangerous-mount", "name-taken"))} == {"name-taken"}
+
+
+def test_a_link_says_where_it_leads() -> None:
+    facts = mounted("/srv/x", Folder(True, True, 0, "ext4", "/etc"))
+    (found,) = [finding for finding in examine(facts) if finding.slug == "dangerous-mount"]
+    assert found.sentence.startswith("/srv/x (it leads to /etc) would let")
+    (found,) = [finding for finding in examine(mounted("/etc/")) if finding.slug == "dangerous-mount"]
+    assert "leads" not in found.sentence
 
 
 def test_every_refusal_that_can_be_lifted_says_how_once() -> None:

@@ -109,7 +109,7 @@ VALUE_RULES = (
             f"The engine's machine does not allow the limit asked for by --ulimit {name}.",
             "Give smaller numbers, within what 'sysctl fs.nr_open' says."
             if name == "nofile"
-            else "Give smaller numbers.",
+            else "Give smaller numbers, or leave it out.",
         )
         for number, name in enumerate(_RESOURCES)
     ),
