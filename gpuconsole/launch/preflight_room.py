@@ -54,15 +54,17 @@ def shared_memory(facts: Facts) -> Iterator[Finding]:
             )
         return
     size_now = _ENGINES_SHM if shm is None else shm
-    if size_now >= _SMALL_SHM:
+    # Ours is smaller only where the memory is, and then more of it would be no help.
+    ours = shm is not None and facts.spec.shm_bytes is None
+    if size_now >= _SMALL_SHM or ours:
         return
     yield Finding(
         "shm-size",
         Severity.WARN,
         "--shm-size",
         f"{size(size_now)} of /dev/shm are soon full: DataLoader workers die of 'bus error', NCCL of 'No space left'.",
-        "Give it 8g, which costs nothing until it is used.",
-        Change("shm_size", "8g"),
+        "Leave --shm-size out: it is then 8g, or half of the memory, and costs nothing until it is used.",
+        Change("shm_size", ""),
     )
 
 

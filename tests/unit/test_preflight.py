@@ -157,8 +157,9 @@ CASES: dict[str, tuple[list[Facts], list[Facts]]] = {
     ),
     "privileged": ([spec(privileged=True), spec(given(gpu()), privileged=True)], [CALM, given(gpu())]),
     "shm-size": (
-        [request(shm_bytes=64 * 2**20), request(shm_bytes=None), spec(ipc_mode="none")],
-        [CALM, spec(ipc_mode="host"), request(shm_bytes=GIB), spec(request(shm_bytes=None), ipc_mode="host"),
+        [spec(request(shm_bytes=64 * 2**20), shm_bytes=64 * 2**20), request(shm_bytes=None), spec(ipc_mode="none")],
+        [CALM, spec(request(shm_bytes=64 * 2**20), memory_bytes=100 * 2**20), request(shm_bytes=512 * 2**20),
+         spec(ipc_mode="host"), request(shm_bytes=GIB), spec(request(shm_bytes=None), ipc_mode="host"),
          spec(ipc_mode="container:other")],
     ),
     "memlock": (
