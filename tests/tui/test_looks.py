@@ -75,6 +75,7 @@ async def gpu(pilot: Pilot[Any]) -> None:
     await main(pilot)
     app: Any = pilot.app
     open_details(app, app.host_view.gpus[0])
+    await until(pilot, lambda: app.screen._past is not None, what="what was measured on it")
     await settled(pilot)
 
 
