@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from gpuconsole.probes.benchrecords import BenchGpu, BenchLevel, BenchRecord, BenchRun, Judgement, Rule
 from gpuconsole.probes.benchshares import Written
+from gpuconsole.probes.benchsheets import datasheet
 
 _LOWEST_OF_DATASHEET = 0.59
 """The least healthy card on record reaches 66 % of its dense bf16 rate; this is a tenth below."""
@@ -23,6 +24,11 @@ _LOWEST_TRAINING = 0.30
 _LOWEST_SCALING = 0.65
 _LOWEST_COMPILED = 1.0
 _LEAST_KEPT = 0.95
+_LOWEST_PAIR = 0.80
+_LOWEST_COLLECTIVE = 0.65
+"""Of NVLink one way: a ring of many GPUs reaches 80 %, two H200 alone 73 %."""
+_LEAST_COLLECTIVE_BYTES = 1 << 30
+"""Smaller ones tell of latency."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +128,40 @@ def _scaling(case: _Case) -> Iterator[Judgement]:
         yield Judgement(Rule.HEALTHY, _level(share >= _LOWEST_SCALING), words, share)
 
 
+def _pair(case: _Case) -> Iterator[Judgement]:
+    if case.record.values.get("direct") is True or case.record.headline:
+        yield from _of_nvlink(case, _LOWEST_PAIR)
+
+
+def _collective(case: _Case) -> Iterator[Judgement]:
+    size = case.record.params.get("bytes")
+    all_reduce = case.record.params.get("operation") == "all_reduce"  # what others reach on two is not known
+    if all_reduce and isinstance(size, int) and size >= _LEAST_COLLECTIVE_BYTES:
+        yield from _of_nvlink(case, _LOWEST_COLLECTIVE)
+
+
+def _of_nvlink(case: _Case, lowest: float) -> Iterator[Judgement]:
+    """Beside what NVLink carries one way, where the GPUs were seen to reach each other directly."""
+    score, names = case.record.score, {gpu.name for gpu in case.run.gpus_of(case.record)}
+    if score is None or case.record.unit != "GB/s" or len(names) != 1 or not _all_direct(case.run):
+        return
+    sheet = datasheet(names.pop())
+    if sheet is None or sheet.nvlink_gbs is None:
+        return
+    one_way = sheet.nvlink_gbs.value / 2
+    words = f"{score / one_way * 100:.0f} % of {one_way:g} GB/s of NVLink one way (low below {lowest * 100:.0f} %)"
+    yield Judgement(Rule.HEALTHY, _level(score / one_way >= lowest), words, round(score / one_way, 4))
+
+
+def _all_direct(run: BenchRun) -> bool:
+    """Every pair of GPUs copies directly, as this run found."""
+    for record in run.benchmarks:
+        pairs, direct = record.values.get("pairs"), record.values.get("pairs_direct")
+        if record.id == "bench.p2p" and pairs is not None:
+            return bool(pairs) and pairs == direct
+    return False
+
+
 def _compile(case: _Case) -> Iterator[Judgement]:
     score = case.record.score
     if case.record.headline and score is not None and case.record.unit == "x":
@@ -150,5 +190,7 @@ _RULES = {
     "bench.train": _train,
     "bench.soak": _soak,
     "bench.compile": _compile,
+    "bench.p2p": _pair,
+    "bench.allreduce": _collective,
     "bench.ddp": _scaling,
 }

@@ -141,6 +141,43 @@ def test_a_quick_run_on_an_h200_as_it_was() -> None:
     assert claim.why == "time: it would take 2 s, and 0 s are left; bf16 beside tf32 2.28×"
 
 
+def test_two_h200_beside_each_other_as_they_were() -> None:
+    """Recorded in a container with both: copies, collectives and scaling, beside what NVLink carries."""
+    recorded = run_of(json.loads((FIXTURES / "bench/h200-x2.json").read_text()))
+    whole = grade_run(recorded, lambda _: Peers())
+    assert all(one.verdict.level not in (BenchLevel.LOW, BenchLevel.BAD) for one in whole.benchmarks)
+    by_size = {
+        one.params["bytes"]: one for one in whole.benchmarks
+        if one.id == "bench.allreduce" and (one.params["operation"], one.params["dtype"]) == ("all_reduce", "fp32")
+    }  # fmt: skip
+    assert by_size[1 << 30].verdict.words == "73 % of 450 GB/s of NVLink one way (low below 65 %)"
+    assert by_size[1 << 26].verdict.level is BenchLevel.NO_REFERENCE
+    (pair,) = [one for one in whole.benchmarks if one.id == "bench.p2p" and one.headline]
+    assert "86 % of 450 GB/s of NVLink one way (low below 80 %)" in [each.words for each in pair.verdict.judgements]
+    (scaling,) = [claim for claim in claims_of(whole) if claim.name == "scaling"]
+    assert scaling.shown == "92 %"
+    # Where a pair does not reach the other directly, NVLink says nothing of what is between them.
+    apart = replace(whole, benchmarks=tuple(
+        replace(one, values={**one.values, "pairs_direct": 0}) if "pairs" in one.values else one
+        for one in whole.benchmarks
+    ))  # fmt: skip
+    again = grade_run(apart, lambda _: Peers())
+    assert not any("NVLink" in each.words for one in again.benchmarks for each in one.verdict.judgements)
+
+
+@pytest.mark.parametrize("name", ["h200-full", "h200-quick-again"])
+def test_whole_runs_on_an_h200_as_they_were(name: str) -> None:
+    """Nothing of a healthy card is low, whatever it is compared with."""
+    whole = grade_run(run_of(json.loads((FIXTURES / f"bench/{name}.json").read_text())), lambda _: Peers())
+    measured = {one.id for one in whole.benchmarks if one.status == "ok"}
+    full = {"bench.conv", "bench.compile", "bench.soak"}
+    assert (full <= measured) is (name == "h200-full")
+    low = {
+        (one.id, one.verdict.rule) for one in whole.benchmarks if one.verdict.level in (BenchLevel.LOW, BenchLevel.BAD)
+    }
+    assert low == set()
+
+
 def test_a_slice_of_a_gpu_has_no_datasheet_and_no_reference() -> None:
     one = record(dev=(held(1755),))
     (found,) = grade_run(run(one, gpus=(gpu(mig=True),)), lambda _: Peers()).benchmarks
