@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpuconsole.core.errors import ConsoleError
+from gpuconsole.core.text import parse_size
 from gpuconsole.diagnose.deaths import Cause, Death, explain
 from gpuconsole.engine.model import Container, ContainerState
 from gpuconsole.launch.labels import LAUNCH
@@ -36,6 +37,8 @@ class LastDays:
     ended_at: float | None = None
     asked_to_stop: bool | None = None
     """None when no event tells."""
+    oom: bool = False
+    """Its memory limit was reached."""
 
 
 def settle(engine: Engine, records: LaunchRecords) -> None:
@@ -101,8 +104,13 @@ def _settle_gone(engine: Engine, records: LaunchRecords, record: LaunchRecord) -
     container_id = record.container_id
     events = last_days(engine, container_id, since=record.started_at) if container_id else LastDays()
     code = events.exit_code
-    reason = _GONE if code is None else f"{_sentence(describe_exit(code))} Its container was removed since."
-    cause = None if code is None else explain(Death(code, asked_to_stop=events.asked_to_stop))
+    reason, cause = _GONE, None
+    if code is not None:
+        limit = _memory_limit(record)
+        cause = explain(
+            Death(code, oom_killed=events.oom, memory_limit_bytes=limit, asked_to_stop=events.asked_to_stop)
+        )
+        reason = f"{_with_cause(_sentence(describe_exit(code)), cause)} Its container was removed since."
     records.end(
         record.number, ended_at=events.ended_at or time.time(), exit_code=code, cause=cause.slug if cause else "gone",
         reason=reason, advice=cause.advice if cause else (),
@@ -111,7 +119,17 @@ def _settle_gone(engine: Engine, records: LaunchRecords, record: LaunchRecord) -
 
 def reason_of(container: Container, cause: Cause | None) -> str:
     """Why it ended, a sentence or two: the exit code in words, and the cause where one is known."""
-    how = _sentence(describe_ending(container) or "it has ended")
+    return _with_cause(_sentence(describe_ending(container) or "it has ended"), cause)
+
+
+def _memory_limit(record: LaunchRecord) -> int | None:
+    try:
+        return parse_size(str(record.options.get("memory", "")))
+    except ValueError:
+        return None
+
+
+def _with_cause(how: str, cause: Cause | None) -> str:
     return how if cause is None else f"{_first(how, cause)}{cause.sentence}"
 
 
@@ -152,15 +170,17 @@ def last_days(engine: Engine, container_id: str, *, since: float) -> LastDays:
     timer = threading.Timer(_EVENTS_S, stream.close)
     timer.daemon = True
     timer.start()
-    killed = False
+    killed = oom = False
     try:
         for event in stream:
             if event.id != container_id:
                 continue
             if event.action == "kill":
                 killed = True
+            elif event.action == "oom":
+                oom = True
             elif event.action == "die":
-                return LastDays(event.exit_code, event.at, killed)
+                return LastDays(event.exit_code, event.at, killed, oom)
     except ConsoleError:
         pass
     finally:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn, cast
 
 import pytest
 
 from gpuconsole.core.errors import EngineRefused
-from gpuconsole.engine.model import EngineInfo, GpuPath
+from gpuconsole.engine.model import EngineEvent, EngineInfo, GpuPath
 from gpuconsole.engine.protocol import Engine
 from gpuconsole.engine.request import CreateRequest
 from gpuconsole.launch.gpupath import GpuRoute
@@ -35,6 +36,44 @@ class NoContainers:
 
     def events(self, *, since: float) -> NoReturn:
         raise EngineRefused("It has none.", hint="None.")
+
+
+class Told:
+    """What an engine remembers of a container that is gone."""
+
+    def __init__(self, *actions: str) -> None:
+        self._events = [EngineEvent("container", action, "c" * 64, at=5.0, exit_code=137) for action in actions]
+
+    def __iter__(self) -> Iterator[EngineEvent]:
+        return iter(self._events)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+@pytest.mark.parametrize(
+    ("actions", "cause", "words"),
+    [
+        (("start", "oom", "die", "destroy"), "container-out-of-memory", "limit of 1 GiB"),
+        (("start", "kill", "die", "destroy"), "stopped", "Its container was removed since."),
+        (("start", "die", "destroy"), "gone", "removed since"),
+    ],
+)
+def test_a_container_that_is_gone_is_explained_by_what_the_engine_told(
+    tmp_path: Path, actions: tuple[str, ...], cause: str, words: str
+) -> None:
+    path = tmp_path / "records.db"
+    engine = NoContainers()
+    engine.events = lambda *, since: Told(*actions)  # type: ignore[method-assign, assignment, return-value]
+    spec = replace(SPEC, written=LaunchOptions("busybox:1", memory="1g"))
+    recorder = LaunchRecorder(spec, opened=lambda: LaunchRecords(path=path))
+    recorder.begin(PLAN)
+    recorder.started("c" * 64)
+    recorder.settle(cast(Engine, engine))
+    recorder.close()
+    (record,) = LaunchRecords(path=path).all()
+    assert record.cause == cause, record
+    assert words in (record.reason or "")
 
 
 def recorded(opened: Callable[[], LaunchRecords]) -> str:
