@@ -40,8 +40,9 @@ ACTS = {
     "container.check": "check_container",
 }
 """What is done by an action of a container."""
-SEES_TO_IT = {"container.shell", "container.attach"}
-"""Commands in a terminal of their own, which tell the owner or ask; tested with the commands."""
+SEES_TO_IT = {"container.shell", "container.attach", "container.bench"}
+"""Commands in a terminal of their own, which tell the owner or ask, tested with the commands; and what asks for more
+before, tested with benchmarks."""
 UNASKED = {"container.start", "container.pause", "container.check"}
 """Of one's own."""
 
