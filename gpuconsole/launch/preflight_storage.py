@@ -134,6 +134,22 @@ def _makes_results(spec: LaunchSpec) -> bool:
     return program in _TRAINERS or any(word.endswith(_SCRIPTS) for word in spec.command)
 
 
+def logdir(facts: Facts) -> Iterator[Finding]:
+    """TensorBoard is to draw runs from a folder that nothing brings into the container."""
+    work = facts.spec.work
+    if work.kind is not Kind.TENSORBOARD or not (work.logdir or "").startswith("/"):
+        return
+    wanted = posixpath.normpath(work.logdir or "") + "/"
+    if not any(wanted.startswith(f"{posixpath.normpath(mount.target).rstrip('/')}/") for mount in facts.spec.mounts):
+        yield Finding(
+            "logdir-not-mounted",
+            Severity.WARN,
+            "--logdir",
+            f"Nothing is mounted at {shown(work.logdir or '')}, so TensorBoard finds no runs there.",
+            f"Mount their folder: -v ./runs:{shown(work.logdir or '')}:ro.",
+        )
+
+
 def root_owned(facts: Facts) -> Iterator[Finding]:
     """Root of the container writes into a folder of somebody else."""
     if _user(facts) not in _ROOT or facts.spec.caller is not None or facts.info.rootless or not facts.info.local:
@@ -201,6 +217,6 @@ def root_squash(facts: Facts) -> Iterator[Finding]:
 
 
 RULES: tuple[Rule, ...] = (
-    paths, colon, dangerous, nothing_mounted, root_owned, no_passwd, selinux, root_squash,
+    paths, colon, dangerous, nothing_mounted, logdir, root_owned, no_passwd, selinux, root_squash,
 )  # fmt: skip
 """In the order in which they are told."""

@@ -126,6 +126,13 @@ CASES: dict[str, tuple[list[Facts], list[Facts]]] = {
         + [spec(mounts=(), auto_remove=True, command=words) for words in
            (("nvidia-smi",), ("python", "-c", "import torch"), ("sh", "-c", "id"))],
     ),
+    "logdir-not-mounted": (
+        [spec(mounts=mounts, work=Work(Kind.TENSORBOARD, logdir="/runs/a")) for mounts in
+         ((), SPEC.mounts, (Mount("bind", "/x", "/runs/a/b"),), (Mount("volume", "x", "/run"),))],
+        [spec(mounts=(mount,), work=Work(Kind.TENSORBOARD, logdir="/runs/a/")) for mount in
+         (Mount("bind", "/x", "/runs"), Mount("volume", "x", "/runs/a"), Mount("bind", "/x", "/"))]
+        + [spec(mounts=(), work=Work(Kind.TENSORBOARD, logdir="s3://runs")), CALM],
+    ),
     "root-owned": (
         [ROOT, replace(CALM, request=replace(REQUEST, user="0")), image(user="")],
         [CALM, replace(ROOT, uid=0), replace(ROOT, info=replace(INFO, rootless=True)), spec(ROOT, mounts=()),
