@@ -13,10 +13,12 @@ from textual.widgets import Button, Input
 
 from gpuconsole.core.config import Config
 from gpuconsole.launch.spec import GpuWishKind
+from gpuconsole.probes.records import RunEnd
 from gpuconsole.services.benchdesk import BenchDesk
 from gpuconsole.services.benchstore import BenchStore
+from gpuconsole.services.benchtargets import BenchTarget
 from gpuconsole.services.checkqueue import CheckQueue
-from gpuconsole.services.runs import RunKind, RunState
+from gpuconsole.services.runs import RunKind, Runs, RunState
 from gpuconsole.tui.app import ConsoleApp
 from gpuconsole.tui.screens.bench import BenchScreen
 from gpuconsole.tui.screens.benchask import BenchAsk
@@ -86,11 +88,24 @@ async def test_a_container_is_measured_from_its_row_to_its_record(
         await pilot.press("escape", "1")
         open_details(app, next(view for view in app.containers or () if view.container.name == "train"))
         await until(pilot, lambda: "bench" in text_in(app) and "All of it ran on the CPU" in text_in(app))
+        await pilot.press("b")
+        await until(pilot, lambda: isinstance(app.screen, BenchAsk) and app.focused is not None)
+        app.screen.query_one("#only", Input).value = "launch loader"
+        await pilot.press("enter")
+        await until(pilot, lambda: app.runs[0].headline and not app.runs[0].ended)
+        last = app.runs[0].id
+        await until(pilot, lambda: (live := app.desk.live(last)) and live.benchmarks, seconds=60, what="a result")
+    # The console is left while it measures: what it has until then is kept.
     kept = BenchStore(path=tmp_path / "runs.db")
-    (run,) = kept.all()
+    cut, run = kept.all()
     kept.close()
-    assert run.subject == "train"
+    assert run.subject == cut.subject == "train"
     assert {record.id for record in run.benchmarks} == {"bench.launch"}
+    assert cut.end is RunEnd.CANCELLED
+    assert any(record.measured for record in cut.benchmarks)
+    remembered = next(each for each in Runs(path=tmp_path / "runs.db").all() if each.id == last)
+    assert remembered.state is RunState.CANCELLED
+    assert remembered.headline.startswith("Cancelled before its end.")
     assert not engine_modern.docker("exec", "train", "sh", "-c", "ls /tmp").stdout.strip()
 
 
@@ -198,6 +213,30 @@ async def test_what_cannot_be_measured_is_not_offered(seen: Make) -> None:
         await until(
             pilot, lambda: any("No running container has this GPU" in str(n.message) for n in app._notifications)
         )
+
+
+@pytest.mark.parametrize("size", [(40, 12), (60, 16), (80, 24)])
+async def test_the_question_can_be_answered_in_any_window(seen: Make, size: tuple[int, int]) -> None:
+    app = seen()
+    async with app.run_test(size=size) as pilot:
+        await fed(pilot, app)
+        app.push_screen(
+            BenchAsk("Benchmark it", [BenchTarget(f"GPU {n}", "held by others", shared=True) for n in range(16)])
+        )
+        await until(pilot, lambda: isinstance(app.screen, BenchAsk) and app.focused is not None)
+        await pilot.press(*["down"] * 9)
+        await pilot.pause()
+        button = app.screen.query_one("#quick", Button)
+        assert app.screen.region.contains_region(button.region)
+        assert "Quick" in shown(app)
+        app.screen.query_one("#only", Input).value = "nonsense"
+        await pilot.pause()
+        app.screen.query_one("#only", Input).focus()
+        await pilot.pause()
+        assert "nonsense" in shown(app)
+        if size[1] >= 24:
+            assert "There is no benchmark nonsense." in shown(app)
+            assert "GPU 9" in shown(app)
 
 
 async def test_names_of_no_benchmark_are_refused_where_they_are_typed(seen: Make) -> None:

@@ -17,17 +17,17 @@ from gpuconsole.tui.theme import Glyphs
 
 _TITLE = 24
 MOST = 7
-"""Rows of targets that are shown at once."""
+"""Rows of targets that are shown at once where there is room."""
 
 
-def targets(found: Sequence[BenchTarget], chosen: int, *, width: int, glyphs: Glyphs) -> list[Line]:
-    """The targets around the chosen one, which is marked."""
+def targets(found: Sequence[BenchTarget], chosen: int, *, width: int, glyphs: Glyphs, most: int = MOST) -> list[Line]:
+    """At most ``most`` targets around the chosen one, which is marked."""
     if len(found) == 1:
         return [(Cell(part, "dim"),) for part in wrapped(found[0].note, width)]
-    top = max(0, min(chosen - MOST // 2, len(found) - MOST))
+    top = max(0, min(chosen - most // 2, len(found) - most))
     room = min(_TITLE, max(len(target.title) for target in found))
     lines: list[Line] = []
-    for place, target in enumerate(found[top : top + MOST], start=top):
+    for place, target in enumerate(found[top : top + most], start=top):
         mark, here = (f"{glyphs.pointer} ", True) if place == chosen else ("  ", False)
         title = set_cell_size(shorten(target.title, room), room)
         note = shorten(target.note, max(4, width - room - 4))

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from gpuconsole.tui.app import ConsoleApp
 
 
+_REST = 19
+"""Rows that all but the targets takes at most."""
+
+
 @dataclass(frozen=True, slots=True)
 class BenchOrder:
     """What was chosen."""
@@ -85,8 +89,9 @@ class BenchAsk(ModalScreen[BenchOrder]):
     def _draw(self) -> None:
         width = max(20, self.query_one("#plan").size.width or min(76, self.size.width) - 6)
         glyphs, target = self.app.glyphs, self._targets[self._chosen]
+        most = max(1, min(benchask.MOST, self.size.height - _REST))
         self.query_one("#targets", Lines).show(
-            benchask.targets(self._targets, self._chosen, width=width, glyphs=glyphs)
+            benchask.targets(self._targets, self._chosen, width=width, glyphs=glyphs, most=most)
         )
         self.query_one("#plan", Lines).show(benchask.plan(self._typed, target, width=width))
 
