@@ -7,7 +7,8 @@ import signal
 from gpuconsole.core.text import duration, size
 from gpuconsole.engine.model import Container, ContainerState
 
-_KILLED = 137
+KILLED = 137
+"""The exit code of a process that was killed, for whatever reason."""
 _START_FAILURES = (125, 126, 127, 128)
 _WORDS = {
     125: "the engine could not start it",
@@ -21,17 +22,20 @@ _WORDS = {
     143: "stopped (SIGTERM)",
     255: "it returned -1, or the engine stopped under it",
 }
+_OVER_LIMIT = "killed because it needed more memory than its limit"
 _SHORT = {126: "no exec", 127: "no command", 130: "stopped", 134: "aborted", 135: "bus error", 137: "killed",
           139: "crashed", 143: "stopped"}  # fmt: skip
 
 
 def out_of_memory(container: Container) -> bool:
     """It was killed for using more memory than its limit."""
-    return container.oom_killed and container.exit_code in (None, _KILLED)
+    return container.oom_killed and container.exit_code in (None, KILLED)
 
 
-def describe_exit(code: int) -> str:
-    """An exit code in words: ``exit code 137: killed (SIGKILL) …``."""
+def describe_exit(code: int, *, oom: bool = False) -> str:
+    """An exit code in words: ``exit code 137: killed (SIGKILL) …``; ``oom`` when a memory limit was reached before."""
+    if oom and code == KILLED:
+        return f"exit code {code}: {_OVER_LIMIT}"
     words = _WORDS.get(code)
     if words is None and 128 < code < 128 + 65:
         words = f"ended by signal {_signal(code - 128)}"
@@ -56,7 +60,7 @@ def describe_ending(container: Container) -> str | None:
     code = container.exit_code
     if out_of_memory(container):
         limit = f" of {size(container.memory_limit_bytes)}" if container.memory_limit_bytes else ""
-        return f"exit code {code}: killed because it needed more memory than its limit{limit}"
+        return f"exit code {code}: {_OVER_LIMIT}{limit}"
     sentence = describe_exit(code)
     if code in _START_FAILURES and container.error:
         return f"{sentence} ({container.error})"

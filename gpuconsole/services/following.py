@@ -13,7 +13,7 @@ from gpuconsole.core.text import plain
 from gpuconsole.engine.model import Container, ContainerState
 from gpuconsole.engine.protocol import Engine, InteractiveProcess
 from gpuconsole.services.cancelling import Cancellation, Cancelled
-from gpuconsole.services.endings import describe_ending, describe_exit
+from gpuconsole.services.endings import KILLED, describe_ending, describe_exit
 from gpuconsole.services.logtext import LineCleaner
 
 SETTLE_S = 1.0
@@ -39,6 +39,8 @@ class Ending:
     """The end of its output, harmless; empty when it was removed and nobody followed it."""
     restarts: int | None = None
     """How often the engine has started it again by now; None when it has ended for good."""
+    oom: bool = False
+    """Of one that was removed: the engine told that its memory limit was reached."""
 
     @property
     def words(self) -> str:
@@ -46,7 +48,9 @@ class Ending:
         container = self.container
         how = describe_ending(container) if container is not None else None
         if how is None:
-            how = "exit code unknown" if self.exit_code is None else describe_exit(self.exit_code)
+            # While it is being removed, the engine says no more that it has ended.
+            oom = self.oom or (container is not None and container.oom_killed)
+            how = "exit code unknown" if self.exit_code is None else describe_exit(self.exit_code, oom=oom)
         if container is None or self.restarts is None:
             return f"has ended already, {how}"
         times = "once" if self.restarts == 1 else f"{self.restarts} times"
@@ -67,7 +71,7 @@ def first_second(engine: Engine, container_id: str, *, started_at: float) -> End
         except TimedOut:
             break
         except NotFound:
-            return Ending(exit_code_from_events(engine, container_id, since=started_at))
+            return _ending_of_gone(engine, container_id, None, started_at=started_at)
         ending = ending_of(engine, container_id, code, started_at=started_at)
         left_s = until - time.monotonic()
     return ending or _restarted_unseen(engine, container_id, started_at=started_at)
@@ -78,7 +82,7 @@ def _restarted_unseen(engine: Engine, container_id: str, *, started_at: float) -
     try:
         container = engine.container(container_id)
     except NotFound:
-        return Ending(exit_code_from_events(engine, container_id, since=started_at))
+        return _ending_of_gone(engine, container_id, None, started_at=started_at)
     if not _is_started_again(container):
         return None
     code = exit_code_from_events(engine, container_id, since=started_at)
@@ -91,10 +95,18 @@ def ending_of(engine: Engine, container_id: str, code: int | None, *, started_at
         container = engine.container(container_id)
         lines = last_lines(engine, container_id)
     except NotFound:
-        return Ending(exit_code_from_events(engine, container_id, since=started_at) if code is None else code)
+        return _ending_of_gone(engine, container_id, code, started_at=started_at)
     if container.auto_remove:
         _await_removal(engine, container_id)
     return Ending(code, container, lines, container.restart_count if _is_started_again(container) else None)
+
+
+def _ending_of_gone(engine: Engine, container_id: str, code: int | None, *, started_at: float) -> Ending:
+    """The ending of a container that was removed: what its exit code leaves open, the events tell."""
+    if code not in (None, KILLED):
+        return Ending(code)
+    told, oom = _end_from_events(engine, container_id, since=started_at)
+    return Ending(told if code is None else code, oom=oom)
 
 
 def _is_started_again(container: Container) -> bool:
@@ -135,18 +147,27 @@ def last_lines(engine: Engine, container_id: str, *, count: int = LAST_LINES) ->
 
 def exit_code_from_events(engine: Engine, container_id: str, *, since: float) -> int | None:
     """The exit code of a container that is gone, from the events the engine still has; None when it has none."""
+    return _end_from_events(engine, container_id, since=since)[0]
+
+
+def _end_from_events(engine: Engine, container_id: str, *, since: float) -> tuple[int | None, bool]:
+    """The same, and whether its memory limit was reached before."""
+    oom = False
     stream = engine.events(since=since)
     timer = threading.Timer(_EVENTS_S, stream.close)
     timer.daemon = True
     timer.start()
     try:
         for event in stream:
-            if event.id == container_id and event.action == "die":
-                return event.exit_code
+            if event.id != container_id:
+                continue
+            oom = oom or event.action == "oom"
+            if event.action == "die":
+                return event.exit_code, oom
     finally:
         timer.cancel()
         stream.close()
-    return None
+    return None, oom
 
 
 def follow(

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import NoReturn, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuconsole.engine.model import Container, ContainerState
+from gpuconsole.core.errors import NotFound
+from gpuconsole.engine.model import Container, ContainerState, EngineEvent
+from gpuconsole.engine.protocol import Engine
 from gpuconsole.services.endings import describe_ending, describe_exit, state_words
+from gpuconsole.services.following import Ending, ending_of
 
 NOW = 1_000_000.0
 RUNNING = Container(
@@ -78,3 +83,47 @@ def test_what_has_not_ended_has_no_ending(state: ContainerState) -> None:
 @given(st.integers(min_value=-300, max_value=300))
 def test_every_exit_code_has_words(code: int) -> None:
     assert describe_exit(code).startswith(f"exit code {code}: ")
+
+
+class Told:
+    """Events that end."""
+
+    def __init__(self, *actions: str) -> None:
+        self._events = [EngineEvent("container", action, "c", exit_code=137) for action in actions]
+
+    def __iter__(self) -> Iterator[EngineEvent]:
+        return iter(self._events)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class Removed:
+    """An engine whose container is gone, as far as its events tell of it."""
+
+    def __init__(self, *actions: str) -> None:
+        self._actions = actions
+
+    def container(self, reference: str) -> NoReturn:
+        raise NotFound("There is none.", hint="None.")
+
+    def events(self, *, since: float) -> Told:
+        return Told(*self._actions)
+
+
+def test_a_removed_container_that_reached_its_memory_limit_is_said_to_have() -> None:
+    def words(code: int | None, *actions: str) -> str:
+        return ending_of(cast(Engine, Removed(*actions)), "c", code, started_at=0).words
+
+    over = "has ended already, exit code 137: killed because it needed more memory than its limit"
+    assert words(137, "start", "oom", "die") == words(None, "start", "oom", "die") == over
+    assert "by hand" in words(137, "start", "kill", "die")
+    assert "by hand" in words(137)
+    assert words(1, "start", "oom", "die").endswith("exit code 1: it ended with a failure")
+    assert words(None).endswith("exit code unknown")
+
+
+def test_one_that_is_being_removed_still_says_what_its_limit_did() -> None:
+    container = replace(RUNNING, state=ContainerState.REMOVING, oom_killed=True)
+    assert "more memory than its limit" in Ending(137, container).words
+    assert "by hand" in Ending(137, replace(container, oom_killed=False)).words
