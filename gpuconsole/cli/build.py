@@ -8,7 +8,7 @@ import click
 
 from gpuconsole.cli.context import Settings, pass_settings
 from gpuconsole.cli.names import complete_reference
-from gpuconsole.cli.output import data, failure, json_data, talk
+from gpuconsole.cli.output import data, failure, json_event, result, talk
 from gpuconsole.core.document import jsonable
 from gpuconsole.core.errors import ConsoleError, ExitCode
 from gpuconsole.core.text import duration, size
@@ -212,15 +212,14 @@ def _carried_out(session: Session, order: BuildOrder, chosen: Chosen, runs: Runs
 
 
 def _failed(error: ConsoleError, *, event: str = "failed") -> None:
-    json_data(
+    json_event(
         {
             "event": event,
             "message": error.message,
             "hint": error.hint,
             "exit_code": int(error.exit_code),
             "log": error.detail.splitlines(),
-        },
-        indent=None,
+        }
     )
 
 
@@ -228,12 +227,12 @@ def _tell(session: Session, built: Built, *, as_json: bool) -> None:
     from gpuconsole.services.buildruns import built_part
 
     if as_json:
-        json_data(built_part(built), indent=None)
+        json_event(built_part(built))
         return
     talk(f"{built.name} is built: {size(built.image.size_bytes)}, {duration(built.seconds)}.")
     if built.replaced_id is not None:
         talk("The name led to another image before, which stays without it.")
-    data(built.name)
+    result(built.name)
 
 
 def _tell_verdict(session: Session, built: Built, runs: Runs, *, as_json: bool) -> None:
@@ -247,7 +246,7 @@ def _tell_verdict(session: Session, built: Built, runs: Runs, *, as_json: bool) 
     verdict = judge_local(built.image, engine_machine(session).traits, facts)
     if as_json:
         reasons = [{"id": reason.id, "text": reason.text} for reason in verdict.reasons]
-        json_data({"event": "verdict", "verdict": verdict.word.value, "reasons": reasons}, indent=None)
+        json_event({"event": "verdict", "verdict": verdict.word.value, "reasons": reasons})
     else:
         talk(f"Here: {plain_words(verdict.word)} ({verdict.reasons[0].text}).")
 
@@ -280,9 +279,7 @@ def _check(session: Session, built: Built, runs: Runs, *, gpus: str | None, as_j
     finally:
         told.finish()
     if as_json:
-        json_data(
-            {"event": "checked", "verdict": jsonable(report.verdict), "checks": jsonable(report.checks)}, indent=None
-        )
+        json_event({"event": "checked", "verdict": jsonable(report.verdict), "checks": jsonable(report.checks)})
     else:
         talk(f"Check: {report.verdict.sentence}")
         talk(f"All of it: gpuconsole check --image {built.name}")

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from gpuconsole.cli.canvas import Canvas
 from gpuconsole.cli.glyphs import Glyphs, glyphs_of_stdout
-from gpuconsole.cli.output import json_data, talk
+from gpuconsole.cli.output import json_event, talk
 from gpuconsole.cli.pull_progress import picture as pull_picture
 from gpuconsole.core.document import body_of
 from gpuconsole.core.text import plain_line, shorten
@@ -62,11 +62,10 @@ class JsonLines:
     def begin(self, chosen: Chosen) -> None:
         """The first line names the schema, and what is built."""
         recipe = chosen.recipe
-        json_data(
+        json_event(
             body_of(
                 "build", tag=chosen.name, torch=f"{recipe.torch}+{recipe.build}", cuda=recipe.cuda, base=recipe.base
-            ),
-            indent=None,
+            )
         )
 
     def state(self, state: BuildState) -> None:
@@ -76,7 +75,7 @@ class JsonLines:
             return
         self._step, self._told_at = state.step, now
         pull = state.pull
-        json_data(
+        json_event(
             {
                 "event": "progress",
                 "step": state.step,
@@ -86,8 +85,7 @@ class JsonLines:
                 "current_bytes": pull.current_bytes if pull else state.current_bytes,
                 "total_bytes": (pull.total_bytes or None) if pull else state.total_bytes,
                 "bytes_per_s": pull.rate if pull else state.rate,
-            },
-            indent=None,
+            }
         )
 
     def say(self, text: str) -> None:

@@ -21,6 +21,14 @@ def data(text: str) -> None:
     click.echo(text)
 
 
+def result(text: str) -> None:
+    """Write to stdout what became of a deed. A reader that left neither ends the deed nor changes its exit code."""
+    try:
+        data(text)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
 def talk(text: str) -> None:
     """Write to the person, on stderr."""
     click.echo(text, err=True)
@@ -34,6 +42,11 @@ def json_document(name: str, **parts: object) -> None:
 def json_data(body: Mapping[str, Any], *, indent: int | None = 2) -> None:
     """Write JSON to stdout; where that does not take every character, with escapes, so that none is lost."""
     data(text_of(body, indent=indent, ascii_only=not writes_utf8()))
+
+
+def json_event(body: Mapping[str, Any]) -> None:
+    """Write a line of JSON about a deed that goes on whether or not somebody reads."""
+    result(text_of(body, indent=None, ascii_only=not writes_utf8()))
 
 
 def failure(error: ConsoleError, *, detail: bool = False) -> None:

@@ -10,7 +10,7 @@ import click
 
 from gpuconsole.cli.context import Settings, pass_settings
 from gpuconsole.cli.names import complete_pinned
-from gpuconsole.cli.output import data, failure, json_document, talk
+from gpuconsole.cli.output import data, failure, json_document, result, talk
 from gpuconsole.core.errors import ConsoleError, ExitCode, NotFound
 
 if TYPE_CHECKING:
@@ -234,9 +234,9 @@ def _before(pin: Pin | None) -> str | None:
 
 def _tell(pin: Pin, before: Pin | None, pinner: Pinner, *, changed: bool) -> None:
     if pin.digest is None or "@" in pin.reference:
-        data(pin.image)
+        result(pin.image)
     else:
-        data(f"{pin.reference}@{pin.digest}")
+        result(f"{pin.reference}@{pin.digest}")
     if before is not None and before.content != pin.content:
         talk(f"{pin.reference}: {_content(before)} before, {_content(pin)} now.")
     elif before is not None:

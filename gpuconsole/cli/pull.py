@@ -10,7 +10,7 @@ import click
 
 from gpuconsole.cli.context import Settings, pass_settings
 from gpuconsole.cli.names import complete_reference
-from gpuconsole.cli.output import data, failure, json_data, talk
+from gpuconsole.cli.output import failure, json_event, result, talk
 from gpuconsole.core.errors import ConsoleError, ExitCode
 from gpuconsole.core.text import size
 from gpuconsole.images.reference import shorter
@@ -147,23 +147,22 @@ def _tell(reference: Reference, outcome: Pulled | ConsoleError, settings: Settin
     """Tell what became of one, and give its exit code."""
     if isinstance(outcome, ConsoleError):
         if as_json:
-            json_data(
+            json_event(
                 {
                     "event": "failed",
                     "reference": str(reference),
                     "message": outcome.message,
                     "hint": outcome.hint,
                     "exit_code": int(outcome.exit_code),
-                },
-                indent=None,
+                }
             )
         failure(outcome, detail=settings.debug)
         return int(outcome.exit_code)
     if as_json:
-        json_data(_document(outcome), indent=None)
+        json_event(_document(outcome))
     else:
         talk(f"{shorter(outcome.reference)} {outcome.words} ({size(outcome.image.size_bytes)} unpacked).")
-        data(outcome.pinned_name)
+        result(outcome.pinned_name)
     return ExitCode.OK
 
 

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from gpuconsole.cli.canvas import Canvas
 from gpuconsole.cli.glyphs import Glyphs, glyphs_of_stdout
-from gpuconsole.cli.output import json_data, talk
+from gpuconsole.cli.output import json_event, talk
 from gpuconsole.core.document import body_of
 from gpuconsole.core.text import duration, plain_line, size
 from gpuconsole.engine.model import PullProgress
@@ -67,7 +67,7 @@ class JsonLines:
 
     def begin(self, references: Sequence[str]) -> None:
         """The first line names the schema."""
-        json_data(body_of("pull", references=references), indent=None)
+        json_event(body_of("pull", references=references))
 
     def state(self, state: PullState) -> None:
         """How far one is."""
@@ -76,7 +76,7 @@ class JsonLines:
             if now - self._told.get(state.reference, -1.0) < 1.0:
                 return
             self._told[state.reference] = now
-            json_data(
+            json_event(
                 {
                     "event": "progress",
                     "reference": state.reference,
@@ -87,8 +87,7 @@ class JsonLines:
                     "total_bytes": state.total_bytes or None,
                     "bytes_per_s": state.rate,
                     "left_s": state.left_s,
-                },
-                indent=None,
+                }
             )
 
     def end(self, reference: str) -> None:

@@ -70,6 +70,24 @@ def test_several_at_once_and_one_that_is_not_there(project: Project, registry: R
     assert project.has(two)
 
 
+@pytest.mark.parametrize("form", [["--json"], []])
+def test_a_reader_that_leaves_ends_no_pull_and_changes_no_exit_code(
+    engine_modern: Engine, registry: Registry, fresh: str, tmp_path: Path, form: list[str]
+) -> None:
+    project = Project(engine_modern, tmp_path)
+    missing = f"{fresh}-none"
+    running = project.begin("pull", "--pin", *form, fresh, missing)
+    assert running.stdout is not None
+    assert running.stderr is not None
+    if form:
+        assert "gpuconsole.pull/1" in running.stdout.readline()
+    running.stdout.close()
+    told = running.stderr.read()
+    assert running.wait(timeout=300) == 5, told
+    assert project.has(fresh)
+    assert fresh in project.lock.read_text()
+
+
 def test_progress_of_layers_over_a_slow_line(elsewhere: Project, registry: Registry, fresh: str) -> None:
     target = registry.over_the_line(fresh)
     registry.line.limit(bytes_per_second=700_000)
