@@ -206,7 +206,13 @@ async def test_what_cannot_be_measured_is_not_offered(seen: Make) -> None:
         await pilot.press("escape", "down", "down")  # to one that has ended
         await until(pilot, lambda: isinstance(app.screen, MainScreen) and app.screen.listing.grid.cursor_index == 2)
         assert not app.screen.check_action("bench", ())
-        app.containers, app.images = (), ()
+        assert app.engine_info is not None
+        app.engine_info = replace(app.engine_info, local=False)  # its GPUs are not those of this machine
+        await pilot.press("2", "b")
+        await until(pilot, lambda: isinstance(app.screen, BenchAsk) and "one GPU" in text_in(app, "#targets"))
+        assert "H200" not in text_in(app, "#targets")
+        await pilot.press("escape")
+        app.containers = ()
         await pilot.pause()
         app.screen.query_one(GpuStrip).focus()
         await pilot.press("b")

@@ -57,12 +57,14 @@ class BenchDoing(ImageDoing):
         from gpuconsole.services import benchtargets
 
         app = self.app
+        local = app.engine_info is None or app.engine_info.local  # else its GPUs are not those that are seen here
         if is_container(thing):
             return f"Benchmark {thing.container.name}", benchtargets.of_container(thing)
         if is_image(thing):
-            return f"Benchmark {shorter(thing.image.name)}", benchtargets.of_image(thing, app.host_view)
+            found = benchtargets.of_image(thing, app.host_view if local else None)
+            return f"Benchmark {shorter(thing.image.name)}", found
         if isinstance(thing, GpuView):
-            found = benchtargets.of_gpu(thing, app.containers or (), app.images or ())
+            found = benchtargets.of_gpu(thing, app.containers or (), (app.images or ()) if local else ())
             return f"Benchmark GPU {thing.gpu.index}: with what?", found
         return "", ()
 
