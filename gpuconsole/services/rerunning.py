@@ -11,6 +11,7 @@ from gpuconsole.core.errors import ConsoleError, NotFound
 from gpuconsole.core.text import plain_line
 from gpuconsole.images.reference import is_image_id, parse
 from gpuconsole.launch.options import LaunchOptions, read_options
+from gpuconsole.launch.request import name_for
 from gpuconsole.services.secrets import is_secret_name
 
 if TYPE_CHECKING:
@@ -66,6 +67,8 @@ def again(session: Session, record: LaunchRecord, *, any_gpu: bool = False) -> A
         else:
             options = replace(options, gpus=f"device={','.join(record.gpus)}")
     spec = replace(read_options(options, around), written=replace(options, image=record.image))
+    if spec.name is None and is_image_id(spec.image) and not is_image_id(record.image):
+        spec = replace(spec, name=name_for(replace(spec, image=record.image)))  # an id makes no name
     return Again(spec, options, tuple(notes), changed)
 
 
