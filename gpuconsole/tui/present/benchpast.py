@@ -9,7 +9,7 @@ from rich.cells import cell_len
 
 from gpuconsole.gpu.names import short_name
 from gpuconsole.probes.benchcompare import LEAST_CHANGE, Change, Comparison, Row, compare
-from gpuconsole.probes.benchkeys import Likeness, likeness
+from gpuconsole.probes.benchkeys import Likeness, result_key
 from gpuconsole.probes.benchrecords import BenchLevel, BenchRun, Origin
 from gpuconsole.probes.benchwords import figure, named, unit_of
 from gpuconsole.services.benchhistory import Past
@@ -38,12 +38,9 @@ def moment(seconds: float, *, year: bool = True) -> str:
 
 
 def comparable(first: BenchRun, second: BenchRun) -> int:
-    """How many results of both were measured the same way on the same hardware."""
-    count = 0
-    for record in second.benchmarks:
-        likes = (likeness(before, first, record, second) for before in first.benchmarks)
-        count += record.measured and any(like in (Likeness.STRICT, Likeness.HARDWARE) for like in likes)
-    return count
+    """How many results of ``second`` were measured the same way on the same hardware in ``first``."""
+    keys = {result_key(record, first) for record in first.benchmarks if record.measured} - {None}
+    return sum(record.measured and result_key(record, second) in keys for record in second.benchmarks)
 
 
 def nearest(runs: Sequence[BenchRun], run: BenchRun) -> BenchRun | None:
@@ -53,8 +50,8 @@ def nearest(runs: Sequence[BenchRun], run: BenchRun) -> BenchRun | None:
     """
     others = [each for each in sorted(runs, key=lambda each: -each.taken_at) if each.run != run.run]
     before = [each for each in others if each.taken_at <= run.taken_at]
-    fits = [each for each in (*before, *others) if comparable(each, run)]
-    return next(iter((*fits, *before, *others)), None)
+    fits = (each for each in (*before, *others) if comparable(each, run))
+    return next(fits, next(iter((*before, *others)), None))
 
 
 # --- two runs beside each other ---

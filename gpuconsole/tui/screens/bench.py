@@ -35,6 +35,8 @@ class BenchScreen(RunDetails):
         super().__init__(subject)
         self._asked = False
         self._result: BenchRun | None = None
+        self._drawn: tuple[int, list[details.Line]] | None = None
+        """The results in rows of so many cells: they change no more."""
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """What needs results is there once there are some."""
@@ -62,7 +64,9 @@ class BenchScreen(RunDetails):
             when = f"{duration(app.now() - run.started_at)} ago, took {duration((run.ended_at or 0) - run.started_at)}"
             cut = f"  {run.state.value}" if self._result.partial else ""
             state: details.Line = (Cell(f" {when}", "dim"), Cell(cut, "watch"))
-            return [*bench.ended(self._result, app.glyphs, width=width), (), state]
+            if self._drawn is None or self._drawn[0] != width:
+                self._drawn = width, bench.ended(self._result, app.glyphs, width=width)
+            return [*self._drawn[1], (), state]
         live = app.desk.live(run.id)
         if run.ended or live is None:
             return super().lines(width)
@@ -72,13 +76,18 @@ class BenchScreen(RunDetails):
 
     def action_compare(self) -> None:
         """Beside the nearest run before it."""
-        if self._result is not None:
-            self.prepare(self.app.desk.benches.all, partial(self._compare, self._result))
+        if (run := self._result) is not None:
+            self.prepare(partial(self._others, run), self._compare)
 
-    def _compare(self, run: BenchRun, runs: tuple[BenchRun, ...]) -> None:
+    def _others(self, run: BenchRun) -> tuple[BenchRun, BenchRun | None, tuple[BenchRun, ...]]:
+        runs = self.app.desk.benches.all()
+        return run, benchpast.nearest(runs, run), runs
+
+    def _compare(self, found: tuple[BenchRun, BenchRun | None, tuple[BenchRun, ...]]) -> None:
         from gpuconsole.tui.screens.benchcompare import CompareScreen
 
-        if (other := benchpast.nearest(runs, run)) is None:
+        run, other, runs = found
+        if other is None:
             words = "No other run is remembered yet: the next one can be compared with this one."
             self.app.notify(words, markup=False, timeout=4)
         else:

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
 
 from gpuconsole.services.benchhistory import Past, past_of
 from gpuconsole.tui.present import benchpast
 from gpuconsole.tui.present.cell import Cell
 from gpuconsole.tui.screens.benchtext import BenchText
 from gpuconsole.tui.widgets.lines import Line
-
-if TYPE_CHECKING:
-    from gpuconsole.probes.benchrecords import BenchRun
 
 
 class PastScreen(BenchText):
@@ -39,10 +35,13 @@ class PastScreen(BenchText):
     def on_mount(self) -> None:
         """Ask for the past in the background."""
         super().on_mount()
-        self.prepare(self.app.desk.benches.all, self._show)
+        self.prepare(self._look, self._show)
 
-    def _show(self, runs: tuple[BenchRun, ...]) -> None:
-        self._found = past_of(runs, self._uuids, cpu=self._cpu)
+    def _look(self) -> tuple[Past, ...]:
+        return past_of(self.app.desk.benches.all(), self._uuids, cpu=self._cpu)
+
+    def _show(self, found: tuple[Past, ...]) -> None:
+        self._found = found
         self.draw()
 
     def title_words(self) -> tuple[str, str]:

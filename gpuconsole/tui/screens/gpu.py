@@ -22,7 +22,6 @@ from gpuconsole.tui.widgets.keyline import KeyLine
 from gpuconsole.tui.widgets.lines import Lines
 
 if TYPE_CHECKING:
-    from gpuconsole.probes.benchrecords import BenchRun
     from gpuconsole.services.benchhistory import Past
     from gpuconsole.tui.app import ConsoleApp
 
@@ -123,16 +122,19 @@ class GpuScreen(DetailsScreen):
         newest = next((run.id for run in app.runs if run.ended and run.kind is RunKind.BENCH), None)
         if newest != self._past_of:
             self._past_of = newest
-            self.prepare(app.desk.benches.all, self._show_past)
+            self.prepare(self._look_back, self._show_past)
         if self._past is None:
             return []
         return [benchpast.past_field(self._past, app.glyphs, past_key=app.keys.name("gpu.past"),
                                      bench_key=app.keys.name("gpu.bench"))]  # fmt: skip
 
-    def _show_past(self, runs: tuple[BenchRun, ...]) -> None:
+    def _look_back(self) -> tuple[Past, ...]:
         from gpuconsole.services.benchhistory import past_of
 
-        self._past = past_of(runs, [self.subject.thing.gpu.uuid or "unknown"])
+        return past_of(self.app.desk.benches.all(), [self.subject.thing.gpu.uuid or "unknown"])
+
+    def _show_past(self, found: tuple[Past, ...]) -> None:
+        self._past = found
         self._draw()
 
     def action_past(self) -> None:
