@@ -137,12 +137,14 @@ def test_a_run_under_way_tells_where_it_is_and_how_long_it_takes() -> None:
     assert Live().left_s(NOW) is None
 
 
-def test_the_row_of_a_run_says_the_time_left() -> None:
-    run = Run("1", RunKind.BENCH, "llama-ft", "", NOW - 5, headline="mem: copy", progress=0.3)
-    row = run_rows.row(run, now=NOW, glyphs=UNICODE, left_s=20.0)
-    assert row.cells[-1].text == "20 s left · mem: copy"
+def test_the_row_of_a_run_says_the_time_left_and_where_it_is() -> None:
+    run, live = Run("1", RunKind.BENCH, "llama-ft", "", NOW - 5, headline="mem: copy", progress=0.3), going().now
+    row = run_rows.row(run, now=NOW, glyphs=UNICODE, live=live)
+    assert row.cells[-1].text == "20 s left · 2/3 mem: copy"
     ended = replace(run, state=RunState.OK, ended_at=NOW, progress=None, headline="All is well.")
-    assert run_rows.row(ended, now=NOW, glyphs=UNICODE, left_s=20.0).cells[-1].text == "All is well."
+    assert run_rows.row(ended, now=NOW, glyphs=UNICODE, live=live).cells[-1].text == "All is well."
+    waiting = replace(run, headline="waits for the bench of a")
+    assert run_rows.row(waiting, now=NOW, glyphs=UNICODE, live=Live()).cells[-1].text == waiting.headline
 
 
 @pytest.mark.parametrize("width", WIDTHS)

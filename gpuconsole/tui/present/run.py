@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from gpuconsole.core.text import duration
 from gpuconsole.services.runs import Run, RunKind, RunState
@@ -10,6 +11,9 @@ from gpuconsole.tui.present.cell import Cell, Column, Row, Tone
 from gpuconsole.tui.present.gpu import bar
 from gpuconsole.tui.present.image import brief_name
 from gpuconsole.tui.theme import Glyphs
+
+if TYPE_CHECKING:
+    from gpuconsole.services.probelive import Live
 
 COLUMNS = (
     Column("kind", "WHAT", 7),
@@ -28,8 +32,8 @@ _TONES: dict[RunState, Tone] = {
 }
 
 
-def row(run: Run, *, now: float, glyphs: Glyphs, left_s: float | None = None) -> Row:
-    """One run as a row; ``left_s`` is how long it usually still takes."""
+def row(run: Run, *, now: float, glyphs: Glyphs, live: Live | None = None) -> Row:
+    """One run as a row; ``live`` is how far a check or benchmark of this console is."""
     state = run.state.value if run.progress is None else f"{bar(run.progress, 6, glyphs)} {run.progress:3.0%}"
     took = (run.ended_at or now) - run.started_at
     return Row(
@@ -40,9 +44,17 @@ def row(run: Run, *, now: float, glyphs: Glyphs, left_s: float | None = None) ->
             Cell(state, _TONES[run.state]),
             Cell(f"{duration(now - run.started_at)} ago", "dim"),
             Cell(duration(took), "dim"),
-            Cell(run.headline if left_s is None or run.ended else f"{duration(left_s)} left · {run.headline}"),
+            Cell(run.headline if live is None or run.ended else _going(run, live, now)),
         ),
     )
+
+
+def _going(run: Run, live: Live, now: float) -> str:
+    """How long it usually still takes, which of how many it is at, and what that does."""
+    left_s = live.left_s(now)
+    left = "" if left_s is None else f"{duration(left_s)} left · "
+    step = f"{live.step}/{live.of} " if live.of and live.at else ""
+    return f"{left}{step}{run.headline}"
 
 
 def _subject(run: Run) -> str:

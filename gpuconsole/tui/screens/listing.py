@@ -153,7 +153,7 @@ class Listing:
         if self.name == "processes":
             return process.row(thing, now=now)
         live = None if thing.ended else app.desk.live(thing.id)
-        return run.row(thing, now=now, glyphs=app.glyphs, left_s=None if live is None else live.left_s(now))
+        return run.row(thing, now=now, glyphs=app.glyphs, live=live)
 
     def _image_row(self, thing: ImageView | CatalogView, now: float) -> Row:
         app, brief = self._screen.app, self._screen.list_width < image.BRIEF_BELOW
