@@ -64,7 +64,9 @@ def test_from_a_free_gpu_to_a_checked_and_joined_container(
 
 
 @pytest.mark.timeout(900)
-def test_two_keys_to_a_check_that_fails_nothing(tmux: Tmux, engine_modern: Engine, nvml_box: NvmlBox, tmp_path: Path) -> None:
+def test_two_keys_to_a_check_that_fails_nothing(
+    tmux: Tmux, engine_modern: Engine, nvml_box: NvmlBox, tmp_path: Path
+) -> None:
     options = ("-dit", "--name", "train", "--shm-size", "8g", "-v", f"{tmp_path}:/workspace", "-w", "/workspace")
     engine_modern.docker("run", *options, engine_modern.load("pytorch"), "sh")
     desk = seat(tmux, engine_modern.host, nvml_box, tmp_path)
