@@ -120,6 +120,7 @@ BENCH = (
 COMPARE = (
     Action("compare.older", "left_square_bracket,left", "other(1)", "Older", "Compare with an older run", rank=3),
     Action("compare.newer", "right_square_bracket,right", "other(-1)", "Newer", "Compare with a newer run", rank=3),
+    Action("compare.pick", "o", "pick", "Others", "Choose from a list what it is compared with", rank=3),
     Action("compare.all", "a", "all", "All", "All results, or only those that changed or cannot be compared", rank=4),
 )
 COPYING = (Action("copy.plain", "v", "plain", "Plain", "Show it bare, to be marked with the mouse", rank=2),)

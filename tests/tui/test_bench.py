@@ -24,6 +24,7 @@ from gpuconsole.tui.screens.bench import BenchScreen
 from gpuconsole.tui.screens.benchask import BenchAsk
 from gpuconsole.tui.screens.benchcompare import CompareScreen
 from gpuconsole.tui.screens.benchpast import PastScreen
+from gpuconsole.tui.screens.benchpick import PickScreen
 from gpuconsole.tui.screens.details import open_details
 from gpuconsole.tui.screens.gpu import GpuScreen
 from gpuconsole.tui.screens.main import MainScreen
@@ -159,7 +160,12 @@ async def test_a_run_is_compared_with_the_one_before_and_any_other(seen: Make) -
         assert "] Newer" in shown(app)
         await pilot.press("left_square_bracket", "left_square_bracket")  # there is nothing older
         await until(pilot, lambda: "A 0abc0def" in text_in(app))
-        await pilot.press("escape", "h")
+        await pilot.press("o")
+        await until(pilot, lambda: isinstance(app.screen, PickScreen) and "ALIKE" in shown(app))
+        assert "2027-01-11 08:00" in shown(app)
+        await pilot.press("up", "up", "enter")
+        await until(pilot, lambda: isinstance(app.screen, CompareScreen) and "A 2abc2def" in text_in(app))
+        await pilot.press("o", "escape", "escape", "h")
         await until(pilot, lambda: isinstance(app.screen, PastScreen) and "542 TFLOP/s" in text_in(app))
         assert "-20.8 %" in text_in(app)
 

@@ -14,7 +14,8 @@ from gpuconsole.probes.benchrecords import BenchLevel, BenchRun, Origin
 from gpuconsole.probes.benchwords import figure, named, unit_of
 from gpuconsole.services.benchhistory import Past
 from gpuconsole.tui.present.bench import spelt
-from gpuconsole.tui.present.cell import Cell, Tone
+from gpuconsole.tui.present.cell import Cell, Column, Tone
+from gpuconsole.tui.present.cell import Row as GridRow
 from gpuconsole.tui.present.details import Field, Line, field, wrapped
 from gpuconsole.tui.present.gpu import bar, sparkline
 from gpuconsole.tui.present.image import brief_name
@@ -78,11 +79,45 @@ def comparison(first: BenchRun, second: BenchRun, glyphs: Glyphs, *, width: int,
     return lines
 
 
+PICK_COLUMNS = (
+    Column("when", "WHEN", 16),
+    Column("run", "RUN", 8, rank=2),
+    Column("mode", "MODE", 5, rank=1),
+    Column("of", "OF", 12, grow=2),
+    Column("on", "ON", 10, grow=1, rank=3),
+    Column("alike", "ALIKE", 5, align="right"),
+    Column("note", "NOTE", 9, rank=4),
+)
+
+
+def pick_row(other: BenchRun, run: BenchRun) -> GridRow:
+    """A run as a row of the list to choose from, with how many of its results can be compared with ``run``."""
+    alike = comparable(other, run)
+    marks = [*(["imported"] if other.origin is Origin.IMPORTED else []), *(["cut short"] if other.partial else [])]
+    return GridRow(
+        other.run,
+        (
+            Cell(moment(other.taken_at)),
+            Cell(other.run, "dim"),
+            Cell(other.mode),
+            Cell(brief_name(other.subject), "strong"),
+            Cell(_gpus(other)),
+            Cell(f"{alike}" if alike else "none", "" if alike else "dim"),
+            Cell(", ".join(marks), "watch"),
+        ),
+    )
+
+
+def _gpus(run: BenchRun) -> str:
+    """``2 × H200``; of what ran without any ``CPU``."""
+    gpus = [short_name(gpu.name) for gpu in run.machine.gpus]
+    told = (f"{gpus.count(gpu)} × {gpu}" if gpus.count(gpu) > 1 else gpu for gpu in dict.fromkeys(gpus))
+    return ", ".join(told) or "CPU"
+
+
 def _side(name: str, run: BenchRun) -> Line:
     marks = [*(["imported"] if run.origin is Origin.IMPORTED else []), *(["cut short"] if run.partial else [])]
-    gpus = [short_name(gpu.name) for gpu in run.machine.gpus]
-    where = ", ".join(f"{gpus.count(gpu)} × {gpu}" if gpus.count(gpu) > 1 else gpu for gpu in dict.fromkeys(gpus))
-    words = f"{moment(run.taken_at)}  {run.mode}  {run.subject}  {where or 'CPU'}"
+    words = f"{moment(run.taken_at)}  {run.mode}  {run.subject}  {_gpus(run)}"
     return (
         Cell(f" {name}  ", "strong"),
         Cell(f"{run.run}  ", "dim"),

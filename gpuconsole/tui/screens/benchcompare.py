@@ -27,8 +27,9 @@ class CompareScreen(BenchText):
 
     HELP = (
         "B is the run that was open, A the one it is compared with: at first the newest before it that has results "
-        "measured the same way on the same hardware. {compare.older} and {compare.newer} take another as A. B/A is "
-        "above 1 where B is better, whatever the unit; what differs by less than repeats do is the same."
+        "measured the same way on the same hardware. {compare.older} and {compare.newer} take another as A, "
+        "{compare.pick} lists them. B/A is above 1 where B is better, whatever the unit; what differs by less than "
+        "repeats do is the same."
     )
     BINDINGS: ClassVar[list[BindingType]] = [*actions.bindings(actions.COMPARE)]
 
@@ -60,6 +61,18 @@ class CompareScreen(BenchText):
         self._place = min(max(self._place + step, 0), len(self._others) - 1)
         self.draw()
         self.refresh_bindings()
+
+    def action_pick(self) -> None:
+        """Choose another one from a list."""
+        from gpuconsole.tui.screens.benchpick import PickScreen
+
+        self.app.push_screen(PickScreen(self._run, self._others, self._others[self._place].run), self._take)
+
+    def _take(self, chosen: str | None) -> None:
+        if chosen is not None:
+            self._place = next(place for place, each in enumerate(self._others) if each.run == chosen)
+            self.draw()
+            self.refresh_bindings()
 
     def action_all(self) -> None:
         """All results, or those that say most."""
