@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -53,6 +53,8 @@ class Compatibility:
     """CUDA minor → driver branches that may use its libcuda; ``""`` for all others."""
     demanded: Mapping[str, tuple[str, ...]]
     """CUDA minor → what ``NVIDIA_REQUIRE_CUDA`` of its base image says; several when it was changed once."""
+    first_drivers: Mapping[int, str] = field(default_factory=dict)
+    """Major of a compute capability → the oldest driver that knows such GPUs at all; not every generation is there."""
 
     def toolkit(self, cuda: str) -> Toolkit | None:
         """The toolkit of a CUDA version, patch level or not; its own driver is ``""`` when only the floor is known."""
@@ -94,6 +96,7 @@ def shipped_compatibility() -> Compatibility:
         builds={(row["torch"], row["cuda"], row["platform"]): _kernels(row) for row in table["builds"]},
         forward={row["cuda"]: tuple(row["branches"]) for row in table["forward"]},
         demanded=_demanded(table),
+        first_drivers={major: row["driver"] for row in table["generations"] for major in row["majors"]},
     )
 
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from gpuconsole.images.compatibility import Compatibility
 from gpuconsole.images.criteria import CRITERIA, Case
+from gpuconsole.images.generation import known_to_driver
 from gpuconsole.images.traits import ImageTraits
 from gpuconsole.images.verdict import (
     WORD_OF,
@@ -53,7 +54,7 @@ def _offered(host: HostTraits, compatibility: Compatibility) -> tuple[str | None
 
 def _reasons(case: Case) -> tuple[Reason, ...]:
     """All reasons, the decisive ones first. Each criterion speaks; the worst of what they say decides."""
-    found = [reason for criterion in CRITERIA for reason in criterion(case)]
+    found = [reason for criterion in (*CRITERIA, known_to_driver) for reason in criterion(case)]
     return tuple(sorted(found, key=lambda reason: _WEIGHT[reason.effect]))
 
 

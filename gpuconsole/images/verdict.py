@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from gpuconsole.images.boards import Segment
+from gpuconsole.images.versions import version
 
 
 class Word(StrEnum):
@@ -108,12 +109,14 @@ class Verdict:
 
 
 def merge_needs(all_needs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Several needs as one: missing facts and platforms are joined, of other things the first stays."""
+    """Several needs as one: facts and platforms are joined, of drivers the newest counts, else the first."""
     merged: dict[str, Any] = {}
     for needs in all_needs:
         for key, value in needs.items():
             if isinstance(value, tuple):
                 merged[key] = tuple(dict.fromkeys((*merged.get(key, ()), *value)))
+            elif key == "driver" and key in merged:
+                merged[key] = max(merged[key], value, key=version)
             else:
                 merged.setdefault(key, value)
     return merged

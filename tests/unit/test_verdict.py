@@ -168,6 +168,9 @@ def test_the_rule_holds_for_every_image_driver_and_kind_of_board() -> None:
         expected = rule(entry, facts, card.capability, card.segment, "amd64", driver)
         found = judge(facts, host(driver, card), COMPATIBILITY)
         ids = [reason.id for reason in found.reasons]
+        if card.capability >= (10, 0) and not at_least(driver, "570.26"):
+            assert found.word is Word.WILL_NOT_RUN
+            continue
         if expected == "ok-native" and "ptx-jit" in ids:
             assert found.word is Word.RUNS_WITH
             continue
@@ -334,6 +337,33 @@ def test_cdi_does_not_check_what_the_hook_refuses() -> None:
 )
 def test_the_images_demand_is_read_as_the_hook_reads_it(name: str, driver: str, reference: str, word: Word) -> None:
     assert verdict(reference, host(driver, gpu(name))).word is word
+
+
+@given(entry=entries, minor=st.integers(0, 9), major=st.sampled_from((10, 12)), old=drivers, path=paths)
+def test_nothing_runs_on_a_gpu_that_its_driver_does_not_know(
+    entry: CatalogImage, minor: int, major: int, old: str, path: bool | None
+) -> None:
+    on = host(old, GpuTraits(capability=(major, minor), segment=Segment.DATACENTER), checked=path)
+    reasons = judge(TRAITS[entry.reference], on, COMPATIBILITY).reasons
+    told = [reason for reason in reasons if "does not know GPUs" in reason.text]
+    assert bool(told) == (not at_least(old, "570.26"))
+    assert all((reason.id, reason.effect) == ("driver-too-old", Effect.PREVENTS) for reason in told)
+
+
+def test_what_would_run_needs_the_driver_that_knows_the_gpu() -> None:
+    found = verdict(f"{HUB}:2.9.1-cuda12.8-cudnn9-runtime", host("560.35.03", gpu("NVIDIA GeForce RTX 5090")))
+    assert (found.word, found.reasons[0].id, found.needs["driver"]) == (Word.WILL_NOT_RUN, "driver-too-old", "570.26")
+
+
+@given(entry=entries, on=hosts())
+def test_the_driver_that_is_needed_mends_all_that_a_driver_can(entry: CatalogImage, on: HostTraits) -> None:
+    found = judge(TRAITS[entry.reference], on, COMPATIBILITY)
+    if on.driver is None or found.word is not Word.WILL_NOT_RUN or "driver" not in found.needs:
+        return
+    if any(reason.effect is Effect.UNKNOWN for each in found.gpus for reason in each.reasons):
+        return  # what is not known yet may ask for a newer one
+    after = judge(TRAITS[entry.reference], replace(on, driver=found.needs["driver"]), COMPATIBILITY)
+    assert "driver" not in after.needs or after.word is not Word.WILL_NOT_RUN
 
 
 def test_ptx_needs_a_driver_as_new_as_the_toolkit() -> None:
