@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 from pathlib import Path
+
+
+def remedy(error: OSError, otherwise: str) -> str:
+    """What to do when a file cannot be written: make room where there is none, ``otherwise`` for all else."""
+    if error.errno == errno.EDQUOT:
+        return "Make room: your quota on that disk is used up."
+    return "Make room on the disk it lies on." if error.errno == errno.ENOSPC else otherwise
 
 
 def write_whole(path: Path, text: str) -> None:

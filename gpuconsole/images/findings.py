@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gpuconsole.core.errors import BadFile
-from gpuconsole.core.files import write_whole
+from gpuconsole.core.files import remedy, write_whole
 from gpuconsole.core.paths import state_dir
 from gpuconsole.core.text import plain_line
 from gpuconsole.images.catalog import FINDINGS, Catalog, CatalogImage, Evidence
@@ -118,7 +118,7 @@ def save_findings(findings: Iterable[Finding], path: Path | None = None) -> Path
     except OSError as error:
         raise BadFile(
             f"What the registries said cannot be kept in {plain_line(str(path))}: {error.strerror}.",
-            hint="Make the folder writable, or set XDG_STATE_HOME to one that is.",
+            hint=remedy(error, "Make the folder writable, or set XDG_STATE_HOME to one that is."),
         ) from error
     return path
 

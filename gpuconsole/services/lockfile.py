@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gpuconsole.core.errors import BadFile, ConsoleError
-from gpuconsole.core.files import write_whole
+from gpuconsole.core.files import remedy, write_whole
 from gpuconsole.core.store import Store
 from gpuconsole.core.text import plain_line
 from gpuconsole.core.users import user_name
@@ -109,7 +109,7 @@ class LockFile:
         except OSError as error:
             raise BadFile(
                 f"{self.shown} cannot be written: {error.strerror}.",
-                hint="Make the folder writable, or work in one that is.",
+                hint=remedy(error, "Make the folder writable, or work in one that is."),
             ) from error
         remember(self.path)
         return after

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import socket
 import stat
@@ -377,6 +378,24 @@ def test_a_folder_in_its_place_or_none_at_all_is_said(tmp_path: Path) -> None:
         LockFile(tmp_path / "gpuconsole.lock").pins()
     with pytest.raises(BadFile, match="cannot be written"):
         LockFile(tmp_path / "nowhere/gpuconsole.lock").change(add(Pin(TORCH, digest=A)))
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_is_no_question_of_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    lock = LockFile(tmp_path / "gpuconsole.lock")
+    lock.change(add(Pin(TORCH, digest=A)))
+    before = lock.path.read_bytes()
+
+    def full(handle: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(BadFile) as caught:
+        lock.change(add(Pin(NGC, digest=B)))
+    assert "room" in caught.value.hint
+    assert "writable" not in caught.value.hint
+    assert lock.path.read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["gpuconsole.lock"]
 
 
 def test_pins_of_other_projects_are_known(tmp_path: Path) -> None:
