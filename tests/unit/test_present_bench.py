@@ -170,6 +170,10 @@ def test_the_nearest_run_is_one_that_can_be_compared(runs: tuple[BenchRun, ...])
     unlike = benchpast.comparison(strange, runs[3], UNICODE, width=79, everything=False)
     assert "not the same hardware" in words_of(unlike)
     assert "NVIDIA B200" in words_of(unlike)
+    rows = benchpast.pick_rows((strange, replace(runs[0], end=RunEnd.CANCELLED)), runs[3])
+    assert [row.key for row in rows] == ["strange", runs[0].run]
+    assert [row.cells[-2].text for row in rows] == ["none", "29"]
+    assert [row.cells[-1].text for row in rows] == ["", "cut short"]
     alone = benchpast.nearest((strange, runs[3]), runs[3])
     assert alone is strange  # there is no better one, and the notes say why it is none
 

@@ -38,10 +38,15 @@ def moment(seconds: float, *, year: bool = True) -> str:
     return time.strftime("%Y-%m-%d %H:%M" if year else "%m-%d %H:%M", time.localtime(seconds))
 
 
-def comparable(first: BenchRun, second: BenchRun) -> int:
-    """How many results of ``second`` were measured the same way on the same hardware in ``first``."""
-    keys = {result_key(record, first) for record in first.benchmarks if record.measured} - {None}
-    return sum(record.measured and result_key(record, second) in keys for record in second.benchmarks)
+def _keys(run: BenchRun) -> list[str]:
+    """What each measured result of a run may be compared with; those that may be with none are left out."""
+    return [key for record in run.benchmarks if record.measured and (key := result_key(record, run)) is not None]
+
+
+def _alike(run: BenchRun, wanted: Sequence[str]) -> int:
+    """How many of the ``wanted`` results were measured the same way on the same hardware in ``run``."""
+    there = set(_keys(run))
+    return sum(key in there for key in wanted)
 
 
 def nearest(runs: Sequence[BenchRun], run: BenchRun) -> BenchRun | None:
@@ -51,7 +56,8 @@ def nearest(runs: Sequence[BenchRun], run: BenchRun) -> BenchRun | None:
     """
     others = [each for each in sorted(runs, key=lambda each: -each.taken_at) if each.run != run.run]
     before = [each for each in others if each.taken_at <= run.taken_at]
-    fits = (each for each in (*before, *others) if comparable(each, run))
+    wanted = _keys(run)
+    fits = (each for each in (*before, *others) if _alike(each, wanted))
     return next(fits, next(iter((*before, *others)), None))
 
 
@@ -90,9 +96,13 @@ PICK_COLUMNS = (
 )
 
 
-def pick_row(other: BenchRun, run: BenchRun) -> GridRow:
-    """A run as a row of the list to choose from, with how many of its results can be compared with ``run``."""
-    alike = comparable(other, run)
+def pick_rows(others: Sequence[BenchRun], run: BenchRun) -> tuple[GridRow, ...]:
+    """Runs to choose from, each with how many of its results can be compared with ``run``."""
+    wanted = _keys(run)
+    return tuple(_pick_row(other, _alike(other, wanted)) for other in others)
+
+
+def _pick_row(other: BenchRun, alike: int) -> GridRow:
     marks = [*(["imported"] if other.origin is Origin.IMPORTED else []), *(["cut short"] if other.partial else [])]
     return GridRow(
         other.run,

@@ -36,7 +36,7 @@ class PickScreen(ModalScreen[str]):
 
     def __init__(self, run: BenchRun, others: Sequence[BenchRun], chosen: str) -> None:
         super().__init__()
-        self._rows = tuple(benchpast.pick_row(other, run) for other in others)
+        self._rows = benchpast.pick_rows(others, run)
         self._chosen = chosen
 
     def compose(self) -> ComposeResult:
