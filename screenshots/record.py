@@ -10,13 +10,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
-import time
 from pathlib import Path
 
 from gpuconsole.core.errors import ConsoleError
-from gpuconsole.services.desk import Desk
-from gpuconsole.services.recorder import Recorder
+from gpuconsole.services import recordings
 from gpuconsole.services.session import Session
 
 
@@ -30,22 +27,7 @@ def record(path: Path, *, seconds: float, check: str | None, check_at_s: float, 
         check_at_s: Second at which that check begins.
         host: The engine, as ``gpuconsole --host`` has it.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        desk = Desk(Session(host=host), runs_path=Path(folder) / "runs.db")
-        recorder = Recorder(desk, path, interval_s=1.0)
-        recorder.start()
-        began = time.monotonic()
-        try:
-            while time.monotonic() - began < seconds and recorder.failure is None:
-                time.sleep(0.2)
-                view = next((each for each in recorder.seen if each.container.name == check), None)
-                if view is not None and time.monotonic() - began >= check_at_s:
-                    desk.check_container(view.container)
-                    check = None
-        finally:
-            recorder.close()
-        if recorder.failure is not None:
-            raise recorder.failure
+    recordings.record(Session(host=host), path, seconds=seconds, check=check, check_at_s=check_at_s, replace=True)
 
 
 def main() -> int:

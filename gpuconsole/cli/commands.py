@@ -38,6 +38,8 @@ COMMANDS = {
     "pause": ("gpuconsole.cli.actions:pause", "Freeze a container, or let it go on with --resume."),
     "rm": ("gpuconsole.cli.actions:rm", "Remove a container."),
     "doctor": ("gpuconsole.cli.doctor:doctor", "What this machine lacks, and how to get it."),
+    "record": ("gpuconsole.cli.record:record", "What the console shows, written to a file to be played."),
+    "demo": ("gpuconsole.cli.commands:demo", "The console on a recording of a machine with an H200."),
     "forecast": ("gpuconsole.cli.forecast:forecast", "Where memory was going in a recording, change by change."),
     "completion": ("gpuconsole.cli.completion:completion", "Shell completion for bash, zsh or fish."),
 }
@@ -80,3 +82,16 @@ def cli(ctx: click.Context, host: str | None, readonly: bool, replay: Path | Non
             "--replay shows a recording in the console, so no command goes with it.",
             hint=f"Write 'gpuconsole --replay {plain_line(str(replay))}'.",
         )
+
+
+@click.command(epilog="\b\nExamples:\n  gpuconsole demo")
+@click.pass_obj
+def demo(settings: Settings) -> int:
+    """Open the console on a recording of a machine with an NVIDIA H200 while a container trains.
+
+    Nothing of this machine is shown, and nothing can be done in it.
+    """
+    from gpuconsole.services.recordings import shipped
+    from gpuconsole.tui.start import open_console
+
+    return open_console(settings.session(), readonly=True, bell=False, replay=shipped())

@@ -1,0 +1,52 @@
+"""``gpuconsole record``: what the console shows of this machine, written to a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from gpuconsole.cli.context import Settings, pass_settings
+from gpuconsole.cli.output import talk
+from gpuconsole.cli.seconds import Seconds
+from gpuconsole.core.errors import ExitCode
+from gpuconsole.core.text import plain_line, size
+
+
+@click.command(
+    epilog="\b\nExamples:\n  gpuconsole record -o run.jsonl.gz --seconds 600\n"
+    "  gpuconsole --replay run.jsonl.gz\n  gpuconsole forecast run.jsonl.gz"
+)
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), required=True, metavar="FILE",
+    help="The file; NAME.jsonl.gz is compressed.",
+)  # fmt: skip
+@click.option("--seconds", type=Seconds(1, 7 * 86400), default=60.0, metavar="N", help="How long; 60 by default.")
+@click.option(
+    "--every", type=Seconds(0.25, 60), default=1.0, metavar="SECONDS", help="Between two looks; 1 by default."
+)
+@click.option("--check", metavar="NAME", help="Check this container meanwhile.")
+@click.option("--force", is_flag=True, help="Replace a file that is there.")
+@pass_settings
+def record(settings: Settings, output: Path, seconds: float, every: float, check: str | None, force: bool) -> int:
+    """Record GPUs, processes, containers, images, runs and their output, as the console shows them.
+
+    Names of the machine, its people and its folders are replaced by stand-ins; what programs write is kept as it is, so
+    look at it before you give it away. Ctrl+c ends it early, and what was recorded is kept.
+    """
+    from gpuconsole.services import recordings
+
+    if check is not None:
+        settings.may_change("run a check in a container")
+    talk(f"Recording {seconds:g} s into {plain_line(str(output))}; ctrl+c ends it early.")
+    ended = False
+    try:
+        took = recordings.record(
+            settings.session(), output, seconds=seconds, interval_s=every, check=check, replace=force
+        )
+    except KeyboardInterrupt:
+        ended, took = True, 0.0
+    words = "Ended early; what was recorded is kept" if ended else f"Recorded {took:.0f} s"
+    talk(f"{words}: {plain_line(str(output))}, {size(output.stat().st_size)}.")
+    talk(f"  See it by 'gpuconsole --replay {plain_line(str(output))}'.")
+    return ExitCode.OK

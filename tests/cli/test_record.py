@@ -1,0 +1,99 @@
+"""``gpuconsole record`` and ``demo``: a recording of the console is made, played and forecast; one is shipped."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gpuconsole.cli.main import main
+from gpuconsole.core.errors import ExitCode
+from gpuconsole.services.recordings import shipped
+from gpuconsole.services.replayfile import load
+from tests.cli.engines import US, environment, start
+from tests.rig.engines import Engine
+from tests.rig.nvml import NvmlBox
+from tests.rig.tmux import Tmux
+from tests.tui.in_tmux import seat
+
+
+@pytest.mark.engine
+def test_a_recording_is_made_and_played(
+    engine_modern: Engine, nvml_box: NvmlBox, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    start(engine_modern, "train", command=("sh", "-c", "while :; do echo step; sleep 0.2; done"))
+    path = tmp_path / "run.jsonl.gz"
+    command = (*US, "record", "-o", str(path), "--seconds", "6", "--every", "0.5")
+    env = environment(engine_modern, None, **nvml_box.env())
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "Recorded 6 s" in done.stderr
+    text = gzip.decompress(path.read_bytes()).decode()
+    kinds = {json.loads(line).get("type") for line in text.splitlines()[1:]}
+    assert {"sample", "host", "container", "log"} <= kinds
+    assert re.search(rf'"[^"]*\\b{re.escape(socket.gethostname())}\\b[^"]*"', text) is None
+    load(path)
+    assert main(["forecast", str(path), "--json"]) == 0
+    assert json.loads(capfd.readouterr().out.splitlines()[0])["schema"].startswith("gpuconsole.forecast/")
+
+    again = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=120)
+    assert again.returncode == ExitCode.CONFLICT
+    assert "--force" in again.stderr
+
+
+@pytest.mark.engine
+def test_ctrl_c_keeps_what_was_recorded(engine_modern: Engine, nvml_box: NvmlBox, tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    process = subprocess.Popen(
+        (*US, "record", "-o", str(path), "--seconds", "600", "--every", "0.25"),
+        env=environment(engine_modern, None, **nvml_box.env()), stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        while not (path.exists() and path.read_text().count("\n") > 4):
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+        assert process.returncode == 0, said
+        assert "Ended early" in said
+        load(path)
+    finally:
+        process.kill()
+
+
+def test_where_it_cannot_be_written(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["record", "-o", str(tmp_path / "no" / "run.jsonl"), "--seconds", "1"]) == ExitCode.BAD_FILE
+    told = capfd.readouterr().err
+    assert "→" in told
+    assert "Traceback" not in told
+    assert main(["record", "--seconds", "1"]) == ExitCode.USAGE
+
+
+def test_a_recording_is_shipped() -> None:
+    load(shipped())
+    source = Path(__file__).parents[2] / "pyproject.toml"
+    assert f"tests/fixtures/{shipped().name}" in source.read_text()
+
+
+def test_the_demo_plays_it(tmux: Tmux, nvml_box: NvmlBox, tmp_path: Path) -> None:
+    desk = seat(tmux, f"unix://{tmp_path}/none.sock", nvml_box, tmp_path)
+    desk.start("demo")
+    desk.pane.wait_for("H200", patience_s=60)
+    desk.pane.keys("q")
+    assert desk.left() == 0
+
+
+def test_the_demo_needs_a_terminal() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "gpuconsole", "demo"], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        env={**os.environ}, check=False, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == ExitCode.USAGE
+    assert "needs a terminal" in done.stderr
