@@ -32,12 +32,12 @@ _UNKNOWN = "–"
     "moved, an image is gone, or a registry gave no answer."
 )
 @click.argument("references", metavar="[REF]...", nargs=-1, shell_complete=complete_pinned)
-@click.option("--check", "doing", flag_value="check", help="Ask whether the tags still lead to the pinned images.")
-@click.option("--update", "doing", flag_value="update", help="Pin what the tags lead to now; without REF all.")
-@click.option("--remove", "doing", flag_value="remove", help="Take pins away.")
+@click.option("--check", is_flag=True, help="Ask whether the tags still lead to the pinned images.")
+@click.option("--update", is_flag=True, help="Pin what the tags lead to now; without REF all.")
+@click.option("--remove", is_flag=True, help="Take pins away.")
 @click.option("--json", "as_json", is_flag=True, help="A JSON document.")
 @pass_settings
-def pin(settings: Settings, references: tuple[str, ...], doing: str | None, as_json: bool) -> int:
+def pin(settings: Settings, references: tuple[str, ...], check: bool, update: bool, remove: bool, as_json: bool) -> int:
     """Pin images by digest in the project's lock file; without REF list its pins.
 
     An image that is here is pinned as it is here; for one that is not, the registry is asked. One that no registry
@@ -46,18 +46,21 @@ def pin(settings: Settings, references: tuple[str, ...], doing: str | None, as_j
     from gpuconsole.services.lockfile import lock_file
     from gpuconsole.services.pullruns import read_reference
 
+    doing = [name for name, given in (("--check", check), ("--update", update), ("--remove", remove)) if given]
+    if len(doing) > 1:
+        raise click.UsageError(f"{' and '.join(doing)} do not go together; do one after the other.")
     wanted = list(dict.fromkeys(read_reference(text) for text in references))
-    if doing == "remove" and not wanted:
+    if remove and not wanted:
         raise click.UsageError("--remove needs the images whose pins are to go.")
     lock = lock_file()
     if lock.note:
         talk(f"Note: {lock.note}")
-    if doing == "check" or (doing is None and not wanted):
-        return _look(settings, lock, wanted, check=doing == "check", as_json=as_json)
+    if check or not (doing or wanted):
+        return _look(settings, lock, wanted, check=check, as_json=as_json)
     settings.may_change("change pins")
-    if doing == "remove":
+    if remove:
         return _remove(lock, wanted, as_json=as_json)
-    return _pin(settings, lock, wanted, update=doing == "update", as_json=as_json)
+    return _pin(settings, lock, wanted, update=update, as_json=as_json)
 
 
 def _chosen(lock: LockFile, wanted: Sequence[Reference]) -> list[Pin]:
@@ -72,7 +75,7 @@ def _chosen(lock: LockFile, wanted: Sequence[Reference]) -> list[Pin]:
     if missing:
         raise NotFound(
             f"{lock.shown} does not pin {', '.join(missing)}.",
-            hint=f"Pin it: gpuconsole pin {missing[0]}",
+            hint=f"'gpuconsole pin' lists what it pins; 'gpuconsole pin {missing[0]}' pins that.",
         )
     return [pins[str(reference)] for reference in wanted] if wanted else list(pins.values())
 

@@ -253,6 +253,11 @@ def test_pins_are_listed_and_taken_away(modern: Project, registry: Registry) -> 
     assert modern.run("--readonly", "pin", "--update").code == 7
     assert modern.run("--readonly", "pin", "--check").code == 0
     assert modern.run("pin", "--remove").code == 2
+    before = modern.lock.read_bytes()
+    for two in (("--check", "--update"), ("--update", "--check"), ("--check", "--remove"), ("--remove", "--update")):
+        refused = modern.run("pin", *two, target)
+        assert (refused.code, "do not go together" in refused.talk) == (2, True), refused.talk
+    assert modern.lock.read_bytes() == before
     assert modern.run("pin", "--remove", target).text == f"{target}\n"
     assert rows(modern) == (0, {})
 
