@@ -75,9 +75,10 @@ def open_console(session: Session, *, readonly: bool, bell: bool = True, replay:
         BadFile: The configuration cannot be read, or holds mistakes; or the recording is none.
         NotFound: There is no such recording.
     """
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    # It is drawn on stderr, which textual leaves to nobody else.
+    if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
         raise UsageError(
-            "The console needs a terminal, and this is none.",
+            "The console needs a terminal for input, output and errors, and this is none.",
             hint="Use 'gpuconsole status' or 'gpuconsole ps' in scripts and pipes.",
         )
     # What is imported and made now stays: looking through it for garbage again and again costs a tenth of the start.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import pty
+import subprocess
 import sys
 from pathlib import Path
 
@@ -78,6 +80,25 @@ def test_what_cannot_be_shown_is_said_before_the_screen_is_taken(
 def test_no_command_goes_with_it(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert front.main(["--replay", str(recording), "ps"]) == ExitCode.USAGE
     assert "no command goes with it" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("missing", ["stdin", "stdout", "stderr"])
+def test_one_stream_that_is_no_terminal_is_enough_to_refuse(recording: Path, missing: str, tmp_path: Path) -> None:
+    """Without stderr nothing would ever be drawn, and the person would sit before an empty screen."""
+    ours, theirs = pty.openpty()
+    told = tmp_path / "told"
+    try:
+        with told.open("w+") as file:
+            streams = dict.fromkeys(("stdin", "stdout", "stderr"), theirs) | {missing: file.fileno()}
+            done = subprocess.run(
+                [sys.executable, "-m", "gpuconsole", "--replay", str(recording)],
+                stdin=streams["stdin"], stdout=streams["stdout"], stderr=streams["stderr"], timeout=60, check=False,
+            )  # fmt: skip
+    finally:
+        os.close(theirs)
+        os.close(ours)
+    assert done.returncode == ExitCode.USAGE
+    assert missing != "stderr" or "needs a terminal" in told.read_text()
 
 
 def test_without_a_terminal_it_is_refused(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
