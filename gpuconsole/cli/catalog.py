@@ -47,7 +47,7 @@ def catalog(
     engine tell. --gpu and --cc can be repeated, in pairs, for machines with several GPUs: the worst verdict counts.
 
     Your own images: [[image]] tables in catalog.toml in gpuconsole's configuration folder, and in the files that
-    GPUCONSOLE_CATALOG names.
+    GPUCONSOLE_CATALOG names; with recommended = true they stand in the short list too.
     """
     if ctx.invoked_subcommand is not None:
         if everything or as_json or driver or capabilities or names or arch or gpu_path:
