@@ -22,6 +22,7 @@ from gpuconsole.probes.benchrecords import (
 from gpuconsole.probes.benchreference import reference_for
 from gpuconsole.probes.benchresults import BenchStatus
 from gpuconsole.probes.benchshares import of_clock, of_datasheet
+from gpuconsole.probes.payload.bench.timing import LEAST_N, NOISY_RIQR
 
 HISTORY = 5
 """So many of the newest comparable results make the past a result is judged by."""
@@ -130,14 +131,22 @@ def _verdict(record: BenchRecord, judgements: tuple[Judgement, ...]) -> BenchVer
         who = ", ".join(record.contended_by) or "others"
         return BenchVerdict(BenchLevel.NOISY, None, f"not judged: {who} used the GPU", judgements)
     if record.noisy:
-        spread = record.stat.get("riqr")
-        words = f"its repeats spread by {spread:.0%}".replace("%", " %") if isinstance(spread, float) else "it spread"
-        return BenchVerdict(BenchLevel.NOISY, None, f"not judged: {words}", judgements)
+        return BenchVerdict(BenchLevel.NOISY, None, f"not judged: {_doubt(record)}", judgements)
     if not judgements:
         return BenchVerdict(BenchLevel.NO_REFERENCE, None, "nothing to compare it with yet", ())
     order = (BenchLevel.OK, BenchLevel.LOW, BenchLevel.BAD)
     worst = max(judgements, key=lambda each: order.index(each.level))  # the first of equals
     return BenchVerdict(worst.level, worst.rule, worst.words, judgements)
+
+
+def _doubt(record: BenchRecord) -> str:
+    """Why a result is noisy: of its own repeats, or of those it was measured beside (a ratio, several ranks)."""
+    spread, count = record.stat.get("riqr"), record.stat.get("n")
+    if isinstance(spread, int | float) and spread > NOISY_RIQR:
+        return f"its repeats spread by {spread * 100:.0f} %"
+    if isinstance(count, int | float) and count < LEAST_N:
+        return f"it was repeated only {count:.0f} {'time' if count == 1 else 'times'}"
+    return "what it was measured beside spread too far"
 
 
 def _judged(rule: Rule, limits: Limits, share: float, against: str) -> Judgement:

@@ -174,9 +174,9 @@ def _level(healthy: bool) -> BenchLevel:
 
 
 def matmul(run: BenchRun, record: BenchRecord) -> float | None:
-    """TFLOP/s of the bf16 matrix product that the run is known by, on the same GPU."""
+    """TFLOP/s of the bf16 matrix product that the run is known by, on the same GPU, if it can be trusted."""
     for other in run.benchmarks:
-        if other.id == "bench.mm" and other.params.get("dtype") == "bf16" and other.headline and other.measured:
+        if other.id == "bench.mm" and other.params.get("dtype") == "bf16" and other.headline and other.trusted:
             return other.score if other.gpu == record.gpu else None
     return None
 

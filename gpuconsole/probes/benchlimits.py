@@ -22,6 +22,8 @@ _PARTS = {
     "bench.compile": ("software", "torch.compile"),
 }
 """Benchmark → what it tells of; in the order of cause."""
+_ARITHMETIC = ("bench.mm", "bench.soak", "bench.train", "bench.attn", "bench.conv")
+"""Those that tell how fast the GPU computes."""
 _EMULATED_BELOW = 0.5
 """bf16 at less than this share of fp16 is no work of the tensor cores."""
 _CAPPED_FROM = 0.5
@@ -110,7 +112,7 @@ def _software(run: BenchRun) -> Iterator[Limit]:
     rates = {
         record.params.get("dtype"): record.score
         for record in run.benchmarks
-        if record.id == "bench.mm" and record.measured and record.device == "cuda"
+        if record.id == "bench.mm" and record.trusted and record.device == "cuda"
     }
     bf16, fp16 = rates.get("bf16"), rates.get("fp16")
     if bf16 and fp16 and bf16 < _EMULATED_BELOW * fp16:
@@ -144,10 +146,16 @@ def _healthy(run: BenchRun) -> Limit:
             disturbed = any(record.contended for record in doubtful)
             why = "others used the GPU meanwhile" if disturbed else "these results spread too far"
         return Limit("unknown", f"It cannot be told: {why}.", _phrases(doubtful))
+    failed = [record for record in run.benchmarks if record.status in (BenchStatus.ERROR, BenchStatus.TIMEOUT)]
+    but = "" if not failed else f"; {_listed(failed)} could not be measured"
+    if not any(record.id in _ARITHMETIC for record in graded):
+        return Limit("unknown", f"Nothing stands out in {_listed(graded)}, but how fast it computes is not known{but}.",
+                     _phrases(failed))  # fmt: skip
     words = "Nothing stands out: the GPU itself is the limit" + _at_power_limit(run)
     if share is not None:
-        return Limit("compute", f"{words}; a training step does {share * 100:.0f} % of its matrix product's rate.", ())
-    return Limit("compute", f"{words}, as far as it was measured.", ())
+        words += f"; a training step does {share * 100:.0f} % of its matrix product's rate{but}."
+        return Limit("compute", words, _phrases(failed))
+    return Limit("compute", f"{words}, as far as it was measured{but}.", _phrases(failed))
 
 
 def _at_power_limit(run: BenchRun) -> str:
@@ -179,6 +187,12 @@ def _name(record: BenchRecord) -> str:
 
 def _phrases(records: list[BenchRecord]) -> tuple[str, ...]:
     return tuple(f"{_name(record)}: {record.verdict.words or record.why}" for record in records)
+
+
+def _listed(records: list[BenchRecord]) -> str:
+    """The names of benchmarks, each once: ``mem``, ``mem and h2d``, ``mem, h2d and attn``."""
+    names = list(dict.fromkeys(_name(record) for record in records))
+    return " and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)
 
 
 def _capital(text: str) -> str:

@@ -88,6 +88,35 @@ def test_what_was_disturbed_is_not_judged_and_judges_nothing(disturbed: dict[str
     assert both.benchmarks[1].share.siblings is None
 
 
+@pytest.mark.parametrize(
+    ("stat", "words"),
+    [
+        ({"riqr": 0.19, "n": 900}, "its repeats spread by 19 %"),
+        ({"riqr": 0.01, "n": 7}, "it was repeated only 7 times"),
+        ({"riqr": 0.018, "n": 900}, "what it was measured beside spread too far"),
+        ({}, "what it was measured beside spread too far"),
+    ],
+)
+def test_the_reason_of_what_is_noisy_is_the_real_one(stat: dict[str, float], words: str) -> None:
+    """A ratio is noisy when either side is: then a spread of its own of 2 % is no reason."""
+    one = record(score=1.1, noisy=True, stat=stat)
+    assert grade(one, run(one), Peers()).verdict.words == f"not judged: {words}"
+
+
+@pytest.mark.parametrize("disturbed", [{"noisy": True}, {"contended": True}])
+def test_a_doubtful_matrix_product_judges_no_training(disturbed: dict[str, Any]) -> None:
+    """Half of its rate for others' work would make a slow training step look healthy."""
+    trained = record("bench.train", 9.0, unit="tokens/s", params={"precision": "bf16"},
+                     values={"model_tflop_per_s": 200.0})  # fmt: skip
+    sound = grade_run(run(record(), trained), lambda _: Peers()).benchmarks[1]
+    assert [each.rule for each in sound.verdict.judgements] == [Rule.HEALTHY]
+    doubtful = run(record(score=390.0, **disturbed), trained)
+    assert not grade_run(doubtful, lambda _: Peers()).benchmarks[1].verdict.judgements
+    found = limit_of(grade_run(doubtful, lambda _: Peers()))
+    assert found is not None
+    assert "matrix product's rate" not in found.sentence
+
+
 def test_siblings_of_one_run_judge_each_other() -> None:
     scores = (787.0, 785.0, 690.0)
     records = [replace(record(score=score), gpu=(position,)) for position, score in enumerate(scores)]

@@ -38,6 +38,31 @@ def test_a_healthy_box_is_limited_by_its_gpu() -> None:
     )
 
 
+def test_the_gpu_is_the_limit_only_where_its_arithmetic_was_measured() -> None:
+    link = record("bench.h2d", 55.0, unit="GB/s", params={"direction": "h2d", "memory": "pinned"})
+    found = limit(link)
+    assert found.limit == "unknown"
+    assert found.sentence == "Nothing stands out in h2d, but how fast it computes is not known."
+
+
+@pytest.mark.parametrize("status", [BenchStatus.ERROR, BenchStatus.TIMEOUT])
+def test_what_could_not_be_measured_is_said_beside_what_is_healthy(status: BenchStatus) -> None:
+    broken = record("bench.attn", **(SKIPPED | {"status": status, "why": "no kernel image"}))
+    found = limit(record(), broken)
+    assert found.sentence.endswith("as far as it was measured; attn could not be measured.")
+    assert found.because == ("attn: no kernel image",)
+    skipped = record("bench.p2p", **(SKIPPED | {"why": "there is one GPU"}))
+    assert "could not" not in limit(record(), skipped).sentence, "what does not apply is no fault"
+
+
+def test_bf16_beside_others_work_is_not_emulated() -> None:
+    fp16 = record(score=780.0, params=MM | {"dtype": "fp16"}, headline=False)
+    unknown = (gpu(name="NVIDIA T9"),)  # no reference says that it is slow
+    assert "emulated" in limit(record(score=100.0), fp16, gpus=unknown).sentence
+    disturbed = limit(record(score=100.0, contended=True, contended_by=("train.py",)), fp16, gpus=unknown)
+    assert "emulated" not in disturbed.sentence
+
+
 @pytest.mark.parametrize(
     ("slow", "limited"),
     [
