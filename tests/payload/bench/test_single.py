@@ -10,6 +10,7 @@ import pytest
 
 from gpuconsole.probes.payload.bench import attn, data, h2d, launch, mem, mm, soak
 from gpuconsole.probes.payload.bench.context import BenchContext
+from gpuconsole.probes.payload.bench.lanes import Lane
 from gpuconsole.probes.payload.bench.measurement import OK, SKIPPED, WRONG, Measurement, Skip, out_of_memory
 from gpuconsole.probes.payload.benchworker import Worker
 from tests.payload.bench.pretended import GIB, pretended
@@ -259,6 +260,35 @@ def test_of_siblings_the_slowest_is_the_headline(monkeypatch: pytest.MonkeyPatch
     slowest = next(one for one in found if one.headline)
     assert slowest.score == min(one.score or 0.0 for one in found)
     assert slowest.values["slowest_over_fastest"] <= 1.0
+
+
+@pytest.mark.parametrize(("run", "fault"), [(mm.run, "the product is off by"), (mem.run, "came back different")])
+def test_a_wrong_result_of_a_sibling_is_no_speed(
+    monkeypatch: pytest.MonkeyPatch, run: Callable[[BenchContext], Iterator[Measurement]], fault: str
+) -> None:
+    """The first GPU is right: what all compute at the same time is looked at on each."""
+    module = mm if run is mm.run else mem
+
+    def spoiled(torch: Any, device: str, fn: Callable[[], object], **options: Any) -> Lane:
+        def half() -> None:
+            if device != "cuda:1":
+                fn()
+
+        return Lane(torch, device, half, **options)
+
+    monkeypatch.setattr(module, "Lane", spoiled)
+    if run is mm.run:  # what nobody writes to holds no number
+        monkeypatch.setattr(torch, "empty", lambda *size, _made=torch.empty, **kw: filled(_made(*size, **kw)))
+    with pretended(monkeypatch, count=2):
+        found = [one for one in measure(run, gpus=2) if "together" in one.params]
+    assert [(one.gpu, one.status) for one in found] == [([0], OK), ([1], WRONG)]
+    assert fault in found[1].why
+    assert found[1].score is None
+
+
+def filled(made: Any) -> Any:
+    """Memory in which no number stands."""
+    return made.fill_(float("nan")) if made.is_floating_point() else made
 
 
 def test_a_gpu_that_is_full_is_skipped_and_its_sibling_measured(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -152,7 +152,8 @@ def together(context: BenchContext, count: int) -> Iterator[Measurement]:
     """The copy on all GPUs at the same time: how alike the siblings are."""
     torch = context.torch
     context.report("copy on {} GPUs at the same time".format(context.gpus))
-    lanes = []
+    lanes: list[Lane] = []
+    copies: list[tuple[Any, Any]] = []
     params = dict(params_of(context, "copy", count), together=context.gpus)
     for position in range(context.gpus):
         device = "cuda:{}".format(position)
@@ -160,6 +161,8 @@ def together(context: BenchContext, count: int) -> Iterator[Measurement]:
             data.need(torch, device, 2 * count)
             a = torch.empty(count // 4, dtype=torch.float32, device=device).normal_()
             b = torch.empty_like(a)
+            b.fill_(float("nan"))
+            copies.append((a, b))
             lanes.append(Lane(torch, device, lambda a=a, b=b: b.copy_(a), chunk=10))
         except (RuntimeError, Skip) as error:
             yield Measurement.failed(params, error, gpu=[position])
@@ -169,7 +172,10 @@ def together(context: BenchContext, count: int) -> Iterator[Measurement]:
     began = time.time()
     drive(lanes, 0.5 * seconds)
     ended = time.time()
-    for lane, before in zip(lanes, warm):
+    for lane, before, (a, b) in zip(lanes, warm, copies):
+        if not torch.equal(a, b):
+            yield Measurement.wrong(dict(params), "the copy came back different", gpu=[lane.position or 0])
+            continue
         timing = Timing(lane.samples_ms[before:], began=began, ended=ended, inner=lane.chunk)
         score = rounded(bandwidth("copy", count, timing.median_ms))
         yield Measurement(dict(params), unit=UNIT, score=score, timing=timing, gpu=[lane.position or 0])

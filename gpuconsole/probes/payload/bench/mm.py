@@ -123,8 +123,7 @@ def measure(
     timing = timed(torch, product.run, device=device, min_s=0.45 * slice_s, flush=flush, heat_s=heat_s)
     error = product.error()
     if not error <= TOLERANCES[kind]:
-        why = "the product is off by {:.0e}, more than {:.0e} of the right result".format(error, TOLERANCES[kind])
-        return Measurement.wrong(params, why, relative_error=error)
+        return Measurement.wrong(params, off_by(kind, error), relative_error=error)
     sustained_ms = clock_of(torch, device).pace_ms(product.run, min(1.5, 0.2 * slice_s))
     return Measurement(
         params,
@@ -137,6 +136,11 @@ def measure(
             "heat_s": round(timing.heat_s, 2),
         },
     )
+
+
+def off_by(kind: str, error: float) -> str:
+    """Why a product with such an error is wrong."""
+    return "the product is off by {:.0e}, more than {:.0e} of the right result".format(error, TOLERANCES[kind])
 
 
 class Product:
@@ -225,13 +229,14 @@ def together(context: BenchContext, kind: str, shape: tuple[int, int, int]) -> I
     """The headline's product on all GPUs at the same time: how alike the siblings are."""
     torch = context.torch
     context.report("{} on {} GPUs at the same time".format(kind, context.gpus))
-    lanes = []
+    lanes, products = [], []
     seconds = max(1.0, min(_TOGETHER_S if not context.full else 6.0, context.left_s))
     for position in range(context.gpus):
         params = dict(params_of(context, kind, shape), flush=False, together=context.gpus)
         try:
             data.allowance(torch, "cuda:{}".format(position))
             product = Product(torch, kind, shape, device="cuda:{}".format(position))
+            products.append(product)
             lanes.append(Lane(torch, "cuda:{}".format(position), product.run, chunk=10))
         except (RuntimeError, Skip) as error:
             yield Measurement.failed(params, error, gpu=[position])
@@ -240,8 +245,12 @@ def together(context: BenchContext, kind: str, shape: tuple[int, int, int]) -> I
     began = time.time()
     drive(lanes, 0.4 * seconds)
     ended = time.time()
-    for lane, before in zip(lanes, warm):
+    for lane, before, product in zip(lanes, warm, products):
         timing = Timing(lane.samples_ms[before:], began=began, ended=ended, inner=lane.chunk)
         params = dict(params_of(context, kind, shape), flush=False, together=context.gpus)
+        off = product.error()
+        if not off <= TOLERANCES[kind]:
+            yield Measurement.wrong(params, off_by(kind, off), gpu=[lane.position or 0], relative_error=off)
+            continue
         score = rounded(tflops(shape, timing.median_ms))
         yield Measurement(params, unit=UNIT, score=score, timing=timing, gpu=[lane.position or 0])
