@@ -14,6 +14,7 @@ from click.shell_completion import CompletionItem
 from gpuconsole.cli.context import Settings, pass_settings
 from gpuconsole.cli.output import confirm, json_data, json_document, talk
 from gpuconsole.core.errors import ConsoleError, ExitCode
+from gpuconsole.core.store import damaged_file
 
 if TYPE_CHECKING:
     from gpuconsole.probes.benchrecords import BenchRun
@@ -89,6 +90,8 @@ def history(
         print_history(found)
     else:
         talk("Nothing of the kind is remembered yet: 'gpuconsole bench NAME' or 'gpuconsole bench --local' measures.")
+        if (damaged := damaged_file()).exists():
+            talk(f"Earlier records were damaged and are set aside: {damaged}")
     return ExitCode.OK
 
 

@@ -57,7 +57,7 @@ def heading(run: BenchRun) -> tuple[str, ...]:
         f"CUDA {environment.torch_cuda}" if environment.torch_cuda else "",
         f"driver {run.machine.driver}" if run.machine.driver else "",
         f"{run.mode}, {duration(run.seconds)}",
-        f"run {run.run}",
+        f"run {run.run}" if any(record.measured for record in run.benchmarks) else "",  # else it is not kept
     )
     return tuple(part for part in parts if part)
 

@@ -197,6 +197,26 @@ def test_nothing_remembered_yet(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "export", "-o", "-"]) == ExitCode.NOT_FOUND
 
 
+def test_records_that_were_damaged_are_said_to_be_set_aside(capsys: pytest.CaptureFixture[str]) -> None:
+    opened = BenchStore()
+    opened.keep(graded(record()))
+    path = opened._store.path
+    opened.close()
+    path.write_bytes(os.urandom(8192))
+    assert main(["bench", "history"]) == ExitCode.OK
+    told = capsys.readouterr().err
+    assert "Nothing of the kind is remembered yet" in told
+    assert "were damaged and are set aside" in told
+    assert "gpuconsole.db.damaged" in told
+
+
+def test_a_run_that_is_not_kept_has_no_id_to_ask_for() -> None:
+    plain = Glyphs(unicode=True)
+    assert "0000aaaa" in "\n".join(report_lines(graded(record()), plain, width=100))
+    nothing = graded(record(**(SKIPPED | {"status": BenchStatus.ERROR, "why": "torch is a CPU build"})))
+    assert "0000aaaa" not in "\n".join(report_lines(nothing, plain, width=100))
+
+
 def test_runs_beside_each_other(store: BenchStore, capsys: pytest.CaptureFixture[str]) -> None:
     keep(store, "aaaa0001", 1, 790.0)
     keep(store, "aaaa0002", 2, 700.0)
