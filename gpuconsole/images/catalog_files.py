@@ -56,10 +56,11 @@ def read_catalog_files(paths: Iterable[Path]) -> tuple[CatalogImage, ...]:
 
 def _read(path: Path, mistakes: list[Mistake]) -> list[CatalogImage]:
     try:
-        data = path.read_bytes()
-        text = data.decode("utf-8")
+        with path.open("rb") as file:
+            data = file.read(_MAX_BYTES + 1)  # a device may have no end
         if len(data) > _MAX_BYTES:
             raise ValueError("is larger than any catalog")
+        text = data.decode("utf-8")
         table = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         line = re.search(r"at line (\d+)", str(error))

@@ -318,6 +318,13 @@ def test_a_file_that_was_named_must_be_there(tmp_path: Path) -> None:
         load_catalog([tmp_path / "gone.toml"])
 
 
+def test_a_file_without_an_end_is_not_read_to_it(tmp_path: Path) -> None:
+    link = tmp_path / "catalog.toml"
+    link.symlink_to("/dev/zero")
+    with pytest.raises(BadFile, match="larger than any catalog"):
+        read_catalog_files([link])
+
+
 def test_where_files_are_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
