@@ -50,6 +50,8 @@ class Observed:
     samples: int = 1
     reasons: frozenset[str] = frozenset()
     """All that held its clocks down."""
+    told: bool = True
+    """The driver said at least once what holds them down, if only that nothing does."""
     generation: int | None = None
     width: int | None = None
     """The most its PCIe link had."""
@@ -62,13 +64,15 @@ def observe(before: Observed | None, gpu: Gpu) -> Observed:
     generation, width = gpu.pcie.generation, gpu.pcie.width
     loaded = bool(gpu.utilization_pct)  # not by the performance state: some cards rest in the highest
     reasons = frozenset(gpu.throttle_reasons or ())
+    told = gpu.throttle_reasons is not None
     if before is None:
-        return Observed(gpu, reasons=reasons, generation=generation, width=width, loaded=loaded)
+        return Observed(gpu, reasons=reasons, told=told, generation=generation, width=width, loaded=loaded)
     return replace(
         before,
         gpu=gpu,
         samples=before.samples + 1,
         reasons=before.reasons | reasons,
+        told=before.told or told,
         generation=_most(before.generation, generation),
         width=_most(before.width, width),
         loaded=before.loaded or loaded,
@@ -103,7 +107,11 @@ def health(gpus: Sequence[Gpu], xids: Sequence[Xid] | None) -> CheckResult:
         why = "no errors are known, but these GPUs do not count them"
         return CheckResult(GPU_HEALTH.id, GPU_HEALTH.code, CheckStatus.OK, why, value=value)
     off = [gpu.label for gpu in gpus if gpu.ecc.enabled is False]
-    why = "no memory errors, no repair waits" + (f"; ECC is off on {', '.join(off)}" if off else "")
+    silent = [gpu.label for gpu in gpus if gpu.ecc.enabled is not False and gpu.ecc.volatile_uncorrected is None]
+    counted = len(off) + len(silent) < len(gpus)
+    why = "no memory errors, no repair waits" if counted else "no errors are known, but none are counted"
+    why += f"; ECC is off on {', '.join(off)}" if off else ""
+    why += f"; {', '.join(silent)} {'does' if len(silent) == 1 else 'do'} not tell of memory errors" if silent else ""
     return CheckResult(GPU_HEALTH.id, GPU_HEALTH.code, CheckStatus.OK, why, value=value)
 
 
@@ -174,8 +182,12 @@ def clocks(seen: Sequence[Observed]) -> CheckResult:
         return told
     capped = any("sw-power-cap" in one.reasons for one in seen)
     why = "nothing but the power limit holds the clocks down" if capped else "nothing holds the clocks down"
+    if not any(one.told for one in seen):
+        why = "what holds the clocks down is not told"
+    elif silent := [one.gpu.label for one in seen if not one.told]:
+        why += f", as far as it is told ({', '.join(silent)}: nothing)"
     if not all(one.loaded for one in seen):
-        why += "; the PCIe link cannot be judged at rest"
+        why += "; clocks under load and the PCIe link cannot be judged at rest"
     return CheckResult(GPU_CLOCKS.id, GPU_CLOCKS.code, CheckStatus.OK, why, value=value)
 
 
@@ -218,7 +230,7 @@ def _clocks_of(one: Observed) -> dict[str, Any]:
         "gpu": gpu.label,
         "uuid": gpu.uuid,
         "samples": one.samples,
-        "reasons": sorted(one.reasons),
+        "reasons": sorted(one.reasons) if one.told else None,
         "power_limit_w": gpu.power_limit_w,
         "power_default_w": gpu.power_default_w,
         "under_load": one.loaded,

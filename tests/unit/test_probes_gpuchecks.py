@@ -44,6 +44,9 @@ def ecc(**changes: Any) -> Gpu:
         (replace(GPU, recovery_action="node-reboot"), FAIL, "asks for node-reboot", "restart it"),
         (replace(GPU, recovery_action="action 99"), FAIL, "asks for action 99", "nvidia-smi -q"),
         (replace(GPU, ecc=Ecc(), recovery_action=None), OK, "do not count them", ""),
+        (replace(GPU, ecc=Ecc()), OK, "none are counted; GPU 3 (NVIDIA H200) does not tell of memory errors", ""),
+        (ecc(volatile_uncorrected=None), OK, "no errors are known, but none are counted", ""),
+        (ecc(enabled=False, volatile_uncorrected=None), OK, "none are counted; ECC is off on GPU 3", ""),
         (replace(GPU, status=GpuStatus.LOST, problem="The GPU is lost: it is gone."), FAIL, "the GPU is lost", "host"),
     ],
 )
@@ -54,6 +57,22 @@ def test_health(gpu: Gpu, status: CheckStatus, why: str, fix: str) -> None:
     assert fix in found.fix
     assert (found.fix == "") is (status is OK)
     assert not found.why.endswith(".")
+
+
+def test_one_gpu_that_counts_no_errors_is_named_beside_one_that_does() -> None:
+    found = health([GPU, replace(ecc(volatile_uncorrected=None), index=4)], [])
+    assert found.why == "no memory errors, no repair waits; GPU 4 (NVIDIA H200) does not tell of memory errors"
+
+
+def test_clocks_that_nobody_tells_of_are_not_called_free() -> None:
+    silent = observe(None, replace(GPU, throttle_reasons=None))
+    found = clocks([silent])
+    assert found.status is OK
+    assert found.why == "what holds the clocks down is not told"
+    assert found.value["gpus"][0]["reasons"] is None
+    assert clocks([observe(silent, GPU)]).why == "nothing holds the clocks down", "told once is enough"
+    both = clocks([observe(None, GPU), observe(None, replace(GPU, index=4, throttle_reasons=None))])
+    assert both.why.startswith("nothing holds the clocks down, as far as it is told (GPU 4 (NVIDIA H200): nothing)")
 
 
 def test_what_is_not_known_stays_unknown() -> None:
@@ -84,7 +103,7 @@ def test_the_weightiest_is_told_first_and_not_all_of_many() -> None:
     [
         ({}, OK, "nothing holds the clocks down"),
         ({"throttle_reasons": ("sw-power-cap",)}, OK, "nothing but the power limit"),
-        ({"throttle_reasons": None}, OK, "nothing holds"),
+        ({"throttle_reasons": None}, OK, "is not told"),
         ({"throttle_reasons": ("sw-power-cap", "hw-thermal", "hw-slowdown")}, WARN, "its own heat protection"),
         ({"throttle_reasons": ("hw-power-brake",)}, WARN, "power supply"),
         ({"throttle_reasons": ("sw-thermal",)}, WARN, "too warm"),
