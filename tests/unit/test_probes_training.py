@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -269,3 +270,56 @@ def test_memory_that_gives_back_something_else() -> None:
     assert found.status == "fail"
     assert "GPU 1 (3 of 536870912 numbers)" in found.why
     assert "GPU 0" not in found.why
+
+
+def of_two_gpus(check: str, monkeypatch: pytest.MonkeyPatch, *, full: set[str], wrong: set[str]) -> Any:
+    """What a check makes of two GPUs of which some are full and some compute wrongly."""
+    two = [Card(f"cuda:{number}", f"GPU {number}", number, (9, 0)) for number in (0, 1)]
+
+    def looked(device: str, good: Any, bad: Any) -> Any:
+        if device in full:
+            raise RuntimeError("CUDA out of memory. Tried to allocate 2 MiB")
+        return bad if device in wrong else good
+
+    def of_pair(_: Any, one: Card, other: Card) -> dict[str, Any]:
+        told = {"from": one.label, "to": other.label, "direct": True, "right": True}
+        pair: dict[str, Any] = looked(one.device, told, told | {"right": False})
+        return pair
+
+    monkeypatch.setattr(gpu_pattern, "mismatches", lambda torch, card, count: looked(card.device, 0, 3))
+    monkeypatch.setattr(peers, "pair", of_pair)
+    monkeypatch.setattr(convolution, "cudnn_problem", lambda torch, value: None)
+    monkeypatch.setattr(convolution, "allow_tf32", lambda torch, on: None)
+    monkeypatch.setattr(convolution, "_wanted", lambda torch, name: [])
+    monkeypatch.setattr(convolution, "error_of", lambda torch, device, name, wanted: looked(device, 1e-7, 0.5))
+    monkeypatch.setattr(attention, "compare", lambda torch, device, dtype: looked(
+        device, {"flash": 1e-3, "math": 1e-3}, {"flash": 0.5, "math": 1e-3}))  # fmt: skip
+    for module in (gpu_pattern, peers, convolution):
+        monkeypatch.setattr(module, "cards", lambda context: two)
+    monkeypatch.setattr(attention, "one_of_each", lambda context: two)
+    cuda = SimpleNamespace(mem_get_info=lambda position: (9 * GIB, 10 * GIB), empty_cache=lambda: None)
+    functional = SimpleNamespace(scaled_dot_product_attention=None)
+    torch = SimpleNamespace(cuda=cuda, nn=SimpleNamespace(functional=functional), bfloat16=None, float16=None)
+    checks = {"gpu-pattern": gpu_pattern, "p2p": peers, "cudnn": convolution, "attention": attention}
+    context: Any = SimpleNamespace(torch=torch, cuda=True, report=lambda text: None)
+    return checks[check].run(context)
+
+
+@pytest.mark.parametrize("check", ["gpu-pattern", "p2p", "cudnn", "attention"])
+@pytest.mark.parametrize(("full", "wrong"), [("cuda:0", "cuda:1"), ("cuda:1", "cuda:0")])
+def test_a_full_gpu_does_not_hide_the_fault_of_another(
+    check: str, full: str, wrong: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = of_two_gpus(check, monkeypatch, full={full}, wrong={wrong})
+    assert found.status == "fail"
+    assert f"GPU {wrong[-1]}" in found.why
+
+
+@pytest.mark.parametrize("check", ["gpu-pattern", "p2p", "cudnn", "attention"])
+@pytest.mark.parametrize("full", [{"cuda:0"}, {"cuda:1"}, {"cuda:0", "cuda:1"}])
+def test_what_a_full_gpu_could_not_show_is_not_called_good(
+    check: str, full: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = of_two_gpus(check, monkeypatch, full=full, wrong=set())
+    assert found.status == "skip"
+    assert "no memory is free on" in found.why

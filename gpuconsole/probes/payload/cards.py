@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gpuconsole.probes.payload import libcuda
-from gpuconsole.probes.payload.outcome import SKIP, Context, Outcome
+from gpuconsole.probes.payload.outcome import FAIL, SKIP, WARN, Context, Outcome
 
 ON_CPU = "the CPU"
 
@@ -83,3 +83,8 @@ def relative(got: Any, wanted: Any) -> float:
     """``‖got - wanted‖ / ‖wanted‖``, computed on the CPU in float64."""
     reference = wanted.detach().to("cpu").double()
     return float((got.detach().to("cpu").double() - reference).norm() / reference.norm())
+
+
+def beside_full(outcome: Outcome, full: list[str]) -> Outcome:
+    """``outcome`` of the GPUs that could be checked, where those in ``full`` had no memory: a fault found counts."""
+    return outcome if not full or outcome.status in (FAIL, WARN) else no_room(", ".join(full), outcome.value)

@@ -7,7 +7,7 @@ import warnings
 from contextlib import contextmanager
 from typing import Any, Iterator
 
-from gpuconsole.probes.payload.cards import Card, is_full, no_room, one_of_each, relative
+from gpuconsole.probes.payload.cards import Card, beside_full, is_full, no_room, one_of_each, relative
 from gpuconsole.probes.payload.outcome import FAIL, OK, SKIP, WARN, Context, Outcome, first_line
 
 TOLERANCE = 2e-2
@@ -29,7 +29,7 @@ def run(context: Context) -> Outcome:
     if not hasattr(torch.nn.functional, "scaled_dot_product_attention"):
         return Outcome(SKIP, "torch {} has no attention of its own".format(torch.__version__))
     value: dict[str, Any] = {"tolerance": TOLERANCE, "back_ends": {}}
-    worries = []
+    worries, full = [], []
     for card in one_of_each(context):
         context.report("attention on {}".format(card.label))
         dtype = torch.float32 if card.capability is None else torch.bfloat16
@@ -39,13 +39,16 @@ def run(context: Context) -> Outcome:
             found = compare(torch, card.device, dtype)
         except RuntimeError as error:
             if is_full(error):
-                return no_room(card.label, value)
+                full.append(card.label)
+                continue
             raise
         value["back_ends"][card.label] = found
         worries.append(judge(card, found))
+    if not worries:
+        return no_room(", ".join(full), value)
     outcome = next((one for status in (FAIL, WARN, OK) for one in worries if one.status == status), worries[0])
     outcome.value = value
-    return outcome
+    return beside_full(outcome, full)
 
 
 def compare(torch: Any, device: str, dtype: Any) -> dict[str, float | str]:

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from gpuconsole.probes.payload import environment
-from gpuconsole.probes.payload.cards import cards, is_full, no_room, relative, where
+from gpuconsole.probes.payload.cards import beside_full, cards, is_full, no_room, relative, where
 from gpuconsole.probes.payload.checks.numerics import allow_tf32
 from gpuconsole.probes.payload.outcome import FAIL, OK, WARN, Context, Outcome, first_line
 
@@ -31,19 +31,23 @@ def run(context: Context) -> Outcome:
             return problem
     allow_tf32(torch, False)
     wanted = {name: _wanted(torch, name) for name, _, _, _ in SHAPES}
+    full: list[str] = []
     for card in found:
         context.report("convolutions on {}".format(card.label))
         try:
             value["errors"][card.label] = {name: error_of(torch, card.device, name, wanted[name]) for name in wanted}
         except RuntimeError as error:
             if is_full(error):
-                return no_room(card.label, value)
+                full.append(card.label)
+                continue
             why = "a convolution fails on {}: {}".format(card.label, first_line(error))
             fix = "Most often another cuDNN is in the way: pip list, and LD_LIBRARY_PATH; else take another image."
             return Outcome(FAIL, why, fix, value)
+    if not value["errors"]:
+        return no_room(", ".join(full), value)
     outcome = judge(value["errors"], where(found), value["cudnn"])
     outcome.value = value
-    return outcome
+    return beside_full(outcome, full)
 
 
 def cudnn_problem(torch: Any, value: dict[str, Any]) -> Outcome | None:

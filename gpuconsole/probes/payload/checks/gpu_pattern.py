@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpuconsole.probes.payload.cards import Card, cards, is_full, no_room
+from gpuconsole.probes.payload.cards import Card, beside_full, cards, is_full, no_room
 from gpuconsole.probes.payload.outcome import FAIL, OK, Context, Outcome, size
 
 MOST_BYTES = 4 << 30
@@ -18,25 +18,29 @@ _CHUNK = 16 << 20
 def run(context: Context) -> Outcome:
     """Write two patterns to a part of every GPU's memory and read them back."""
     torch = context.torch
-    results = []
+    results, full = [], []
     for card in cards(context):
         free = int(torch.cuda.mem_get_info(card.position)[0])
         count = bytes_to_test(free)
         if count < _LEAST_BYTES:
-            return no_room(card.label)
+            full.append(card.label)
+            continue
         context.report("{} on {}".format(size(count), card.label))
         try:
             wrong = mismatches(torch, card, count)
         except RuntimeError as error:
             if is_full(error):
-                return no_room(card.label)
+                full.append(card.label)
+                continue
             raise
         finally:
             torch.cuda.empty_cache()
         results.append({"gpu": card.label, "bytes": count, "wrong": wrong})
+    if not results:
+        return no_room(", ".join(full))
     outcome = judge(results)
     outcome.value = {"gpus": results}
-    return outcome
+    return beside_full(outcome, full)
 
 
 def bytes_to_test(free: int) -> int:

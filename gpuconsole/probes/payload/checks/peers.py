@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpuconsole.probes.payload.cards import Card, cards, is_full, no_room
+from gpuconsole.probes.payload.cards import Card, beside_full, cards, is_full, no_room
 from gpuconsole.probes.payload.outcome import FAIL, OK, SKIP, WARN, Context, Outcome, count_of, first_line
 
 _NUMBERS = 1 << 21
@@ -18,7 +18,7 @@ def run(context: Context) -> Outcome:
     if len(found) < 2:
         return Outcome(SKIP, "there is one GPU only")
     torch = context.torch
-    pairs = []
+    pairs, full = [], []
     for one in found:
         for other in found:
             if one.position != other.position:
@@ -27,11 +27,14 @@ def run(context: Context) -> Outcome:
                     pairs.append(pair(torch, one, other))
                 except RuntimeError as error:
                     if is_full(error):
-                        return no_room(one.label)
+                        full.append("{} or {}".format(one.label, other.label))
+                        continue
                     pairs.append({"from": one.label, "to": other.label, "direct": None, "error": first_line(error)})
+    if not pairs:
+        return no_room(full[0])
     outcome = judge(pairs)
     outcome.value = matrices([card.label for card in found], pairs)
-    return outcome
+    return beside_full(outcome, full[:1])
 
 
 def matrices(labels: list[str], pairs: list[dict[str, Any]]) -> dict[str, Any]:
