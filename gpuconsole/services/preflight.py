@@ -79,8 +79,8 @@ def warnings(findings: tuple[Finding, ...], force: Iterable[str] = ()) -> tuple[
 
 
 def _facts(session: Session, plan: LaunchPlan) -> Facts:
-    info, local = plan.info, plan.info.local
-    needed, free = _disk(plan)
+    info, local = plan.info, plan.info.local and not session.recorded
+    needed, free = _disk(plan) if local else (None, None)
     snapshot = session.gpus.snapshot() if plan.choice.units else None
     return Facts(
         spec=plan.spec,
@@ -90,14 +90,14 @@ def _facts(session: Session, plan: LaunchPlan) -> Facts:
         route=plan.route,
         machine=_machine(session, info) if plan.choice.units and local else LaunchFacts(),
         gpus=snapshot.gpus if snapshot is not None else (),
-        holders=_holders(session, plan),
+        holders=_holders(session, plan) if local else {},
         uid=os.getuid(),
         home=os.path.expanduser("~"),
         image=plan.image.image,
         needed_bytes=needed,
         disk_free_bytes=free,
         name_taken=_name_taken(session, plan),
-        ports_taken=_ports_taken(session, plan),
+        ports_taken=() if session.recorded else _ports_taken(session, plan),
         memory_available_bytes=_available() if local else None,
         folders=_folders(plan.spec) if local else {},
         selinux=local and _selinux(info),

@@ -154,6 +154,8 @@ class ReplaySession(Session):
         player: Plays it.
     """
 
+    recorded = True
+
     def __init__(self, player: Player) -> None:
         super().__init__()
         self._player = player

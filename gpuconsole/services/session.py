@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,6 +20,9 @@ class Session:
     Args:
         host: Address of the engine (``unix://…``, ``tcp://…``, ``ssh://…``); None takes the one ``docker ps`` would.
     """
+
+    recorded: ClassVar[bool] = False
+    """It is played from a recording: files and processes of this machine are not those of the recorded one."""
 
     def __init__(self, *, host: str | None = None) -> None:
         self._host = host
