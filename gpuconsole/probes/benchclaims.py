@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from gpuconsole.probes.benchhealth import alone
 from gpuconsole.probes.benchrecords import BenchRecord, BenchRun, Claim
 from gpuconsole.probes.benchresults import BenchStatus
 from gpuconsole.probes.benchwords import words_of
@@ -101,7 +102,7 @@ def _scaling(run: BenchRun) -> Claim:
     for record in records:
         share = record.values.get("efficiency")
         if record.headline and record.measured and isinstance(share, float):
-            return _claim(_SCALING, share, f"{record.params.get('ranks')} beside one", (record,))
+            return _claim(_SCALING, share, f"{record.params.get('ranks')} beside one", (record, *alone(run)))
     return _unmeasured(_SCALING, records)
 
 

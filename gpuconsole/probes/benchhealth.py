@@ -123,7 +123,7 @@ def _soak(case: _Case) -> Iterator[Judgement]:
 
 def _scaling(case: _Case) -> Iterator[Judgement]:
     share, count = case.record.values.get("efficiency"), len(case.record.gpu)
-    if case.record.headline and isinstance(share, float):
+    if case.record.headline and isinstance(share, float) and all(one.trusted for one in alone(case.run)):
         words = f"{share * 100:.0f} % of {count} times one GPU (low below {_LOWEST_SCALING * 100:.0f} %)"
         yield Judgement(Rule.HEALTHY, _level(share >= _LOWEST_SCALING), words, share)
 
@@ -179,6 +179,11 @@ def matmul(run: BenchRun, record: BenchRecord) -> float | None:
         if other.id == "bench.mm" and other.params.get("dtype") == "bf16" and other.headline and other.trusted:
             return other.score if other.gpu == record.gpu else None
     return None
+
+
+def alone(run: BenchRun) -> list[BenchRecord]:
+    """Training on one GPU, beside which that on several is a share."""
+    return [one for one in run.benchmarks if one.id == "bench.ddp" and one.params.get("how") == "plain"]
 
 
 _RULES = {

@@ -80,6 +80,21 @@ def test_the_part_that_is_slow_is_named(slow: BenchRecord, limited: str) -> None
     assert found.because
 
 
+@pytest.mark.parametrize("disturbed", [{"noisy": True}, {"contended": True, "contended_by": ("train.py",)}])
+def test_scaling_beside_a_doubtful_single_gpu_is_not_judged(disturbed: dict[str, Any]) -> None:
+    """One GPU that others slowed down would make any number of them look well joined."""
+    plain: dict[str, Any] = {"unit": "tokens/s", "params": {"how": "plain", "ranks": 1}, "headline": False}
+    both = record("bench.ddp", 9.0, unit="tokens/s", gpu=(0, 1), params={"how": "ddp", "ranks": 2},
+                  values={"efficiency": 0.99})  # fmt: skip
+    two = (gpu(), gpu(1))
+    sound = grade_run(run(record("bench.ddp", 4.6, **plain), both, gpus=two), lambda _: Peers())
+    assert [each.level.value for each in sound.benchmarks[1].verdict.judgements] == ["ok"]
+    assert claims_of(sound)[0].answer == "as-claimed"
+    doubtful = grade_run(run(record("bench.ddp", 4.6, **plain, **disturbed), both, gpus=two), lambda _: Peers())
+    assert not doubtful.benchmarks[1].verdict.judgements
+    assert claims_of(doubtful)[0].answer == "unclear"
+
+
 def test_a_wrong_result_comes_before_any_speed() -> None:
     wrong = record(**(SKIPPED | {"status": BenchStatus.WRONG, "why": "the product is off"}))
     found = limit(wrong, record("bench.mem", 200.0, unit="GB/s"))
