@@ -165,6 +165,11 @@ class BenchStore:
             number = int(back or 0)
             if number < len(here):
                 return here[number]
+            if not here and self.runs(limit=1):
+                raise NotFound(
+                    f"There is no run {name!r}: all that are remembered were imported.",
+                    hint="'gpuconsole bench history' lists them; name one by its id, or a file.",
+                )
             count = f"{len(here)} benchmark runs are" if len(here) != 1 else "one benchmark run is"
             raise NotFound(
                 f"There is no run {name!r}: {count} remembered." if here else "No benchmark run is remembered yet.",

@@ -23,7 +23,7 @@ from gpuconsole.core.errors import ExitCode
 from gpuconsole.probes.benchclaims import claims_of
 from gpuconsole.probes.benchgrades import Peers, grade_run
 from gpuconsole.probes.benchlimits import limit_of
-from gpuconsole.probes.benchrecords import BenchRun
+from gpuconsole.probes.benchrecords import BenchRun, Origin
 from gpuconsole.probes.benchresults import BenchStatus
 from gpuconsole.probes.records import CheckResult, CheckStatus, RunEnd
 from gpuconsole.services.benching import Benched
@@ -215,6 +215,16 @@ def test_a_run_that_is_not_kept_has_no_id_to_ask_for() -> None:
     assert "0000aaaa" in "\n".join(report_lines(graded(record()), plain, width=100))
     nothing = graded(record(**(SKIPPED | {"status": BenchStatus.ERROR, "why": "torch is a CPU build"})))
     assert "0000aaaa" not in "\n".join(report_lines(nothing, plain, width=100))
+
+
+def test_where_all_runs_are_imported_the_last_one_is_not_said_to_be_missing_altogether(
+    store: BenchStore, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store.keep(replace(graded(record()), run="aaaa0001", origin=Origin.IMPORTED))
+    assert main(["bench", "export", "-o", "-"]) == ExitCode.NOT_FOUND
+    told = capsys.readouterr().err
+    assert "all that are remembered were imported" in told
+    assert "No benchmark run is remembered yet" not in told
 
 
 def test_runs_beside_each_other(store: BenchStore, capsys: pytest.CaptureFixture[str]) -> None:
