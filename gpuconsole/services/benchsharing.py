@@ -59,7 +59,10 @@ def shared_document(run: BenchRun, *, stand_ins: StandIns | None = None, salt: b
     for record in body["benchmarks"]:
         record["contended_by"] = [_ANOTHER for _ in record["contended_by"]]
         if record["contended"]:
-            record["verdict"]["words"] = f"not judged: {_ANOTHER} used the GPU"
+            said, told = record["verdict"]["words"], f"not judged: {_ANOTHER} used the GPU"
+            record["verdict"]["words"] = told
+            if said and body["headline"]:  # which may repeat it as its reason
+                body["headline"]["because"] = [text.replace(said, told) for text in body["headline"]["because"]]
         record |= {name: _words_alone(record[name]) for name in ("values", "params")}
     body |= {"subject": body["environment"]["where"], "subject_id": "", "notes": [], "shared": True}
     named = [name for name in (run.subject, run.environment.where.partition(" ")[2]) if run.subject_id and name]

@@ -260,3 +260,15 @@ def test_text_of_a_taken_in_run_is_harmless(tmp_path: Path) -> None:
     file.write_bytes(wrong(subject="\x1b]0;owned\x07\u202e[bold]x", benchmarks__0__why="\x1b[2Jgone"))
     taken = read_run(file)
     assert (taken.subject, taken.benchmarks[0].why) == ("[bold]x", "gone")
+
+
+def test_whose_work_disturbed_a_run_is_in_no_part_of_what_is_given_away() -> None:
+    """The headline repeats the reason of a result that is not judged."""
+    disturbed = record(contended=True, contended_by=("acme-trainer --customer zebra (10 GiB)",))
+    whole = grade_run(run(disturbed), lambda _: Peers())
+    whole = replace(whole, headline=limit_of(whole))
+    assert whole.headline is not None
+    assert "zebra" in whole.headline.because[0]
+    given = shared_document(whole)
+    assert "zebra" not in json.dumps(given)
+    assert given["headline"]["because"] == ["mm: not judged: another process used the GPU"]
