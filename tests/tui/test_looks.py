@@ -16,6 +16,7 @@ from rich.segment import Segment
 from textual.color import Color
 from textual.pilot import Pilot
 from textual.strip import Strip
+from textual.widgets import Input
 
 from gpuconsole.core.config import Config
 from gpuconsole.engine.model import EngineInfo, GpuPath
@@ -258,6 +259,9 @@ def same(compare: Compare, app: ConsoleApp, look: Callable[..., Any], size: tupl
 
     async def before(pilot: Pilot[Any]) -> None:
         await look(pilot)
+        for field in app.screen.query(Input):
+            field.cursor_blink = False  # a cursor that blinks is in one picture and not in the next
+        await pilot.pause()
         assert all(len(line.rstrip()) <= size[0] for line in shown(app).splitlines())
 
     return compare(app, terminal_size=size, run_before=before)
