@@ -81,14 +81,16 @@ BENCHMARKS = (
     Benchmark("bench.h2d", code="B03", title="the host link", where="h2d:run", quick_s=4, full_s=20, needs="cuda"),
     Benchmark("bench.launch", code="B04", title="launches", where="launch:run", quick_s=1, full_s=5),
     Benchmark("bench.attn", code="B05", title="attention", where="attn:run", quick_s=4, full_s=25),
-    Benchmark("bench.train", code="B06", title="a decoder's training step", where="train:run", quick_s=15, full_s=60),
+    Benchmark("bench.train", code="B06", title="a decoder's training step", where="train:run", quick_s=13, full_s=60),
     Benchmark("bench.conv", code="B07", title="a convolutional training step", where="conv:run", quick_s=0, full_s=45),
     Benchmark("bench.loader", code="B09", title="the data loader", where="loader:run", quick_s=4, full_s=30),
     Benchmark(
         "bench.p2p", code="B10", title="copies between GPUs", where="p2p:run", quick_s=3, full_s=30, needs="cuda gpus"
     ),
     Benchmark("bench.soak", code="B13", title="a long product", where="soak:run", quick_s=0, full_s=90),
-    Benchmark("bench.compile", code="B08", title="torch.compile", where="compile:run", quick_s=0, full_s=90, own=True, rev=2),
+    Benchmark(
+        "bench.compile", code="B08", title="torch.compile", where="compile:run", quick_s=0, full_s=90, own=True, rev=2
+    ),
     Benchmark(
         "bench.allreduce", code="B11", title="collectives", where="allreduce:run", quick_s=10, full_s=60,
         needs="gpus", own=True,

@@ -15,7 +15,7 @@ from gpuconsole.probes.payload.bench.measurement import Measurement, Skip
 from gpuconsole.probes.payload.bench.timing import Timing, timed
 
 UNIT = "tokens/s"
-_SLICES = {"bf16": 0.25, "fp16": 0.12, "tf32": 0.1, "fp32": 0.1}
+_SLICES = {"bf16": 0.18, "fp16": 0.1, "tf32": 0.08, "fp32": 0.08}
 """Of the budget, each precision's share."""
 _SLOWER = {"bf16": 1.0, "fp16": 1.2, "tf32": 3.0, "fp32": 8.0}
 """Compared with the first that ran, at most: to see beforehand whether there is time."""
