@@ -137,7 +137,7 @@ def test_the_way_on_gpus_goes_by_what_the_card_has(monkeypatch: pytest.MonkeyPat
         return [(one.params["size"], one.params["precision"], one.headline) for one in measurements]
 
     new = run((9, 0), "full")
-    rest = [("M", "fp16", False), ("M", "tf32", False), ("M", "fp32", False), ("L", "bf16", False)]
+    rest = [("M", "fp32", False), ("M", "fp16", False), ("M", "tf32", False), ("L", "bf16", False)]
     assert told(new) == [("M", "bf16", True), *rest]
     assert [one.status for one in new] == [OK] * 5
     assert {"bf16_over_fp32", "fp16_over_fp32", "tf32_over_fp32"} <= set(new[3].values)
