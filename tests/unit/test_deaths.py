@@ -64,8 +64,8 @@ def test_what_torch_2_11_said_on_an_h200() -> None:
     said = (
         "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 7.00 GiB. GPU 0 has a total capacity of 139.80 "
         "GiB of which 129.12 MiB is free. Including non-PyTorch memory, this process has 139.67 GiB memory in use. Of "
-        "the allocated memory 139.09 GiB is allocated by PyTorch, and 0 bytes is reserved by PyTorch but unallocated. If "
-        "reserved but unallocated memory is large try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to "
+        "the allocated memory 139.09 GiB is allocated by PyTorch, and 0 bytes is reserved by PyTorch but unallocated. "
+        "If reserved but unallocated memory is large try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to "
         "avoid fragmentation. See documentation for Memory Management"
     )
     cause = explain(Death(1, lines=("step 18", "Traceback (most recent call last):", said)))
