@@ -63,6 +63,8 @@ def _sharpness(points: Sequence[Point], index: int, past: Past, settings: Settin
     """How many of the first later steps came at once before a point; None if loading did not end there."""
     base, end = points[index], points[-1]
     gap = median((b.t - a.t) / b.steps for a, b in pairwise(points[index:]))
+    if gap <= 0:
+        return None
     rest = (points[index + 1].t - base.t) / gap
     if past.rest_settles and rest - past.sampling_s / gap >= _LONG_REST:  # a step may be seen a sample late
         return _RESTED * rest
@@ -70,6 +72,8 @@ def _sharpness(points: Sequence[Point], index: int, past: Past, settings: Settin
     if index == 0:
         return _seen_from_its_middle(points, gap, step, past, settings)
     pace = _pace_before(points[: index + 1], gap, past)
+    if pace <= 0 or step <= 0 or end.t <= base.t:
+        return None  # what fell, or came between two samples, has no pace
     slowness = (end.level - base.level) / (end.t - base.t) / pace / min(max(rest, 1.0), 2.0)
     if slowness >= settings.settled:
         return None
@@ -85,21 +89,22 @@ def _seen_from_its_middle(
 ) -> float | None:
     """As if what was there at first had been loaded in a dozen of the later steps' time."""
     start, end = points[0], points[-1]
-    if past.born or start.level <= 0:
+    if past.born or start.level <= 0 or step <= 0 or end.t <= start.t:
         return None
     slowness = (end.level - start.level) / (end.t - start.t) * 12 * gap / start.level
     return start.level / step / 12 if slowness < settings.settled else None
 
 
 def _pace_before(points: Sequence[Point], gap: float, past: Past) -> float:
-    """Bytes a second of the fastest stretch that ends at the last point and brought half of it.
+    """Bytes a second of the fastest stretch that ends at the last point and brought half of it; 0 when none tells.
 
     Half of ``gap``, the time between later steps, is added to each stretch: its first step was under way for some time.
     """
     end = points[-1]
     least = (end.level - points[0].level) / 2
-    return max(
-        (end.level - point.level) / (end.t - point.t - past.sampling_s / 2 + gap / 2)
+    spans = (
+        (end.level - point.level, end.t - point.t - past.sampling_s / 2 + gap / 2)
         for point in points[:-1]
         if end.level - point.level >= least
     )
+    return max((rise / span for rise, span in spans if span > 0), default=0.0)

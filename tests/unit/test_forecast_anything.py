@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gpuconsole.gpu.forecast import Forecaster
@@ -57,6 +57,7 @@ def test_any_readings(drawn: list[tuple[float, list[GpuMemory], list[PoolMemory]
 
 
 @settings(max_examples=80, deadline=None)
+@example([(1e-6, 0), (1e-6, -201), (1e-6, 212), (1e-6, 11), (1e-6, 11)], 402)
 @given(st.lists(st.tuples(steps, st.integers(-3_000, 900)), min_size=5, max_size=200), st.integers(0, TOTAL))
 def test_any_walk_of_one_process(walk: list[tuple[float, int]], level: int) -> None:
     t, samples = 0.0, []
