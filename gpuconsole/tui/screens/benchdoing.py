@@ -6,7 +6,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gpuconsole.host.model import GpuView
-from gpuconsole.images.reference import shorter
 from gpuconsole.services.kinds import is_container, is_image
 from gpuconsole.tui.screens.imagedoing import ImageDoing
 
@@ -54,6 +53,8 @@ class BenchDoing(ImageDoing):
 
     def _targets(self, thing: Thing | None) -> tuple[str, tuple[BenchTarget, ...]]:
         """What it is about, and what can be measured of it."""
+        from gpuconsole.images.reference import shorter
+
         from gpuconsole.services import benchtargets
 
         app = self.app
