@@ -54,7 +54,6 @@ class BenchDoing(ImageDoing):
     def _targets(self, thing: Thing | None) -> tuple[str, tuple[BenchTarget, ...]]:
         """What it is about, and what can be measured of it."""
         from gpuconsole.images.reference import shorter
-
         from gpuconsole.services import benchtargets
 
         app = self.app
