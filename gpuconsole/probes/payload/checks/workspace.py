@@ -35,7 +35,8 @@ def run(context: Context) -> Outcome:
     worries = judge(value, ephemeral=context.ephemeral)
     if worries:
         return Outcome(WARN, "; ".join(why for why, _ in worries), worries[0][1], value)
-    why = "{} can be written at {:.0f} MB/s, {} free".format(folder, value["write_mb_s"], size(value["free_bytes"]))
+    pace = "{} synced at {:.0f} MB/s".format(size(_BYTES), value["write_mb_s"])
+    why = "{} can be written ({}), {} free".format(folder, pace, size(value["free_bytes"]))
     return Outcome(OK, why, "", value)
 
 
