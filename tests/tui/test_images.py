@@ -243,8 +243,7 @@ async def test_what_runs_here_what_could_be_pulled_and_what_nothing_needs(
         await until(pilot, lambda: "↓" not in shown(app) and "here only" in shown(app))
 
         await pilot.press("D")
-        await until(pilot, lambda: isinstance(app.screen, PruneScreen))
-        assert "1 image, " in shown(app)
+        await until(pilot, lambda: isinstance(app.screen, PruneScreen) and "1 image, " in shown(app))
         await pilot.press("a")
         await until(pilot, lambda: named in shown(app))
         assert "keeps was made from it" in shown(app)

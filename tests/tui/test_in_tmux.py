@@ -105,6 +105,10 @@ def test_ctrl_c_while_the_terminal_is_lent_is_not_the_consoles(
         person.pane.keys("v")
     elif key == "a":
         person.pane.wait_for("leaves it running", patience_s=PATIENCE_S)
+        # The line stands a moment before the terminal is the container's, and keys typed in it are lost.
+        person.pane.send("ready")
+        person.pane.keys("Enter")
+        person.pane.wait_for("got-ready", patience_s=PATIENCE_S)
         person.pane.keys("C-]", "C-q")
     else:
         person.pane.wait_for("#", patience_s=PATIENCE_S)
