@@ -62,10 +62,10 @@ def remember_ending(engine: Engine, container: Container) -> None:
     with contextlib.suppress(ConsoleError):
         records = LaunchRecords()
         try:
-            for record in records.all():
-                if record.word == word and not record.ended:
-                    settle_one(engine, records, record, container)
-                    _end_running(records, record, container)
+            record = records.by_word(word)
+            if record is not None and not record.ended:
+                settle_one(engine, records, record, container)
+                _end_running(records, record, container)
         finally:
             records.close()
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-from gpuconsole.core.errors import BadFile, ConsoleError
+from gpuconsole.core.errors import BadFile, ConsoleError, NotFound
 from gpuconsole.launch.labels import LAUNCH
 from gpuconsole.services.secrets import mask_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from gpuconsole.engine.model import Container
     from gpuconsole.engine.protocol import Engine
     from gpuconsole.launch.spec import LaunchSpec
     from gpuconsole.services.launchrecords import LaunchRecords
@@ -67,15 +68,24 @@ class LaunchRecorder:
         from gpuconsole.services.launchends import settle_one
 
         with contextlib.suppress(ConsoleError):
-            record = next((each for each in self._records.all() if each.word == self._word), None)
+            record = self._records.by_word(self._word)
             if record is None:  # its records were taken away meanwhile
                 return
-            containers = engine.containers(everything=True)
-            found = next((each for each in containers if each.labels.get(LAUNCH) == self._word), None)
+            found = self._container(engine, record.container_id)
             if found is None and record.container_id is None:
                 self._records.forget(self._word)
             else:
                 settle_one(engine, self._records, record, found)
+
+    def _container(self, engine: Engine, container_id: str | None) -> Container | None:
+        """Its container; all are looked through only where its id is not known, as when the launch broke off."""
+        if container_id is None:
+            containers = engine.containers(everything=True)
+            return next((each for each in containers if each.labels.get(LAUNCH) == self._word), None)
+        try:
+            return engine.container(container_id)
+        except NotFound:
+            return None
 
     def close(self) -> None:
         """Close the records."""

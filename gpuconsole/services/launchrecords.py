@@ -175,6 +175,11 @@ class LaunchRecords:
         rows = self._store.rows("SELECT * FROM launches ORDER BY number DESC LIMIT ?", (limit,))
         return tuple(record for row in rows if (record := _record(row)) is not None)
 
+    def by_word(self, word: str) -> LaunchRecord | None:
+        """The launch whose container carries ``word``; None when it is not remembered."""
+        rows = self._store.rows("SELECT * FROM launches WHERE word = ?", (word,))
+        return _record(rows[0]) if rows else None
+
     def one(self, name: str) -> LaunchRecord:
         """The launch of this number, or the newest of a container of this name or id.
 

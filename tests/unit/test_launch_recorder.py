@@ -10,7 +10,7 @@ from typing import NoReturn, cast
 
 import pytest
 
-from gpuconsole.core.errors import EngineRefused
+from gpuconsole.core.errors import EngineRefused, NotFound
 from gpuconsole.engine.model import EngineEvent, EngineInfo, GpuPath
 from gpuconsole.engine.protocol import Engine
 from gpuconsole.engine.request import CreateRequest
@@ -33,6 +33,9 @@ class NoContainers:
 
     def containers(self, *, everything: bool) -> tuple[()]:
         return ()
+
+    def container(self, name: str) -> NoReturn:
+        raise NotFound(f"No such container: {name}.", hint="None.")
 
     def events(self, *, since: float) -> NoReturn:
         raise EngineRefused("It has none.", hint="None.")
