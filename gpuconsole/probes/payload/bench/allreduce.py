@@ -12,7 +12,7 @@ from typing import Any, Callable, Iterator
 
 from gpuconsole.probes.payload.bench import data
 from gpuconsole.probes.payload.bench.context import BenchContext
-from gpuconsole.probes.payload.bench.measurement import TIMEOUT, Measurement
+from gpuconsole.probes.payload.bench.measurement import TIMEOUT, Measurement, of_all
 from gpuconsole.probes.payload.bench.ranks import RanksFailed, RanksLate, run_ranks
 from gpuconsole.probes.payload.bench.world import World
 from gpuconsole.probes.payload.outcome import first_line
@@ -122,11 +122,7 @@ def measurement_of(params: dict[str, Any], parts: list[dict[str, Any]], *, on_gp
         values=values,
         gpu=gpu,
         headline=headline,
-        noisy=any(part["noisy"] for part in parts),
-        began=min(part["began"] for part in parts),
-        ended=max(part["ended"] for part in parts),
-        cold_s=max(part["cold_s"] for part in parts),
-        peak_reserved_bytes=max((part["peak_reserved_bytes"] or 0 for part in parts), default=0) or None,
+        **of_all(parts),
     )
     measurement.stat = slowest["stat"]
     return measurement

@@ -19,6 +19,17 @@ class Skip(Exception):
     """Raised by a benchmark for what it cannot do here; its text is the reason, as a phrase."""
 
 
+def of_all(parts: list[dict[str, Any]]) -> dict[str, Any]:
+    """What the records of several processes come to as one: noisy if one is, from the first begin to the last end."""
+    return {
+        "noisy": any(part["noisy"] for part in parts),
+        "began": min(part["began"] for part in parts),
+        "ended": max(part["ended"] for part in parts),
+        "cold_s": max(part["cold_s"] for part in parts),
+        "peak_reserved_bytes": max((part["peak_reserved_bytes"] or 0 for part in parts), default=0) or None,
+    }
+
+
 class Measurement:
     """One record of a benchmark.
 
