@@ -17,10 +17,9 @@ from textual.worker import Worker, WorkerFailed, WorkerState
 
 from gpuconsole.core.config import Config
 from gpuconsole.core.errors import ConsoleError, ExitCode
-from gpuconsole.core.paths import styles_dir
 from gpuconsole.services import tmux
 from gpuconsole.services.ringing import Ringing
-from gpuconsole.tui import actions, messages, theme
+from gpuconsole.tui import actions, messages, sheets, theme
 from gpuconsole.tui.asciifilter import AsciiFilter
 from gpuconsole.tui.bridge import Bridge
 from gpuconsole.tui.commands import commands_of
@@ -82,8 +81,7 @@ class ConsoleApp(RoomyApp):
     """Seconds between looks."""
 
     def __init__(self, desk: Desk, *, readonly: bool = False, config: Config | None = None) -> None:
-        sheets = styles_dir()
-        super().__init__(css_path=[str(path) for path in sorted(sheets.glob("*.tcss"))])
+        super().__init__(css_path=sheets.at_start())
         self.desk = desk
         self.readonly = readonly
         self.config = config = config or Config()

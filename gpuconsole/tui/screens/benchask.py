@@ -16,6 +16,7 @@ from textual.widgets import Button, Input, Static
 from gpuconsole.core.errors import UsageError
 from gpuconsole.services.benching import BenchWish
 from gpuconsole.services.benchtargets import BenchTarget
+from gpuconsole.tui import sheets
 from gpuconsole.tui.present import benchask
 from gpuconsole.tui.widgets.lines import Lines
 
@@ -44,6 +45,7 @@ class BenchAsk(ModalScreen[BenchOrder]):
     """
 
     app: ConsoleApp
+    CSS_PATH = sheets.of("bench")
     HELP = (
         "Enter begins the quick run, a minute; left goes to the full one, ten minutes. Up and down choose on what. "
         "In the field stand names of benchmarks, where it is to be only some."

@@ -13,6 +13,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from gpuconsole.probes.benchrecords import BenchRun
+from gpuconsole.tui import sheets
 from gpuconsole.tui.present import benchpast
 from gpuconsole.tui.widgets.grid import Grid
 
@@ -30,6 +31,7 @@ class PickScreen(ModalScreen[str]):
     """
 
     app: ConsoleApp
+    CSS_PATH = sheets.of("bench")
     HELP = "Enter compares with the run under the cursor. ALIKE is the number of results that can be compared."
     AUTO_FOCUS = "#others"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q", "back", "Back")]

@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 
 from gpuconsole.core.text import shorten
-from gpuconsole.tui import actions
+from gpuconsole.tui import actions, sheets
 from gpuconsole.tui.present.cell import Cell
 from gpuconsole.tui.screens.asker import Asker
 from gpuconsole.tui.widgets.keyline import KeyLine
@@ -25,6 +25,7 @@ class BenchText(Asker):
     """Lines about benchmarks."""
 
     app: ConsoleApp
+    CSS_PATH = sheets.of("bench")
     AUTO_FOCUS = "#body"
     BINDINGS: ClassVar[list[BindingType]] = [
         actions.BACK.binding(),

@@ -14,6 +14,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Static
 
 from gpuconsole.core.errors import ConsoleError
+from gpuconsole.tui import sheets
 from gpuconsole.tui.present import buildform
 from gpuconsole.tui.present.cell import Cell
 from gpuconsole.tui.widgets.completer import Choices, CompletingInput
@@ -28,6 +29,7 @@ class BuildScreen(ModalScreen["tuple[BuildOrder, Chosen]"]):
     """Asks what to build, and gives the order with what it comes to."""
 
     app: ConsoleApp
+    CSS_PATH = sheets.of("images")
     HELP = (
         "What is left empty is chosen so that it runs on this machine. Down opens what a field can be, tab or enter "
         "takes it; enter goes on to the next field. The image gets JupyterLab and TensorBoard, and is checked."

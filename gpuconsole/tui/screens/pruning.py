@@ -12,6 +12,7 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 
+from gpuconsole.tui import sheets
 from gpuconsole.tui.present import pruning
 from gpuconsole.tui.present.cell import Cell
 from gpuconsole.tui.widgets.lines import Lines
@@ -31,6 +32,7 @@ class PruneScreen(ModalScreen["tuple[Removal, ...]"]):
     """
 
     app: ConsoleApp
+    CSS_PATH = sheets.of("images")
     HELP = "a, or space on it, ticks the box; tab goes on. Enter presses the button in focus, esc means no."
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,n", "back", "No"),

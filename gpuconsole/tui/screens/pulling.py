@@ -12,6 +12,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Static
 
 from gpuconsole.core.errors import ConsoleError
+from gpuconsole.tui import sheets
 from gpuconsole.tui.present import pullable
 from gpuconsole.tui.widgets.completer import Choices, CompletingInput
 from gpuconsole.tui.widgets.lines import Lines
@@ -24,6 +25,7 @@ class PullScreen(ModalScreen[str]):
     """Asks for a reference, and gives it."""
 
     app: ConsoleApp
+    CSS_PATH = sheets.of("images")
     HELP = "Type a reference, or words of one; down opens what it can be, tab or enter takes it, enter again pulls it."
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "back", "Cancel")]
 
