@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -44,12 +45,17 @@ class Pane:
         """Give what the pane shows."""
         return self.server.run("capture-pane", "-p", "-t", self.id, *(["-e"] if escapes else []))
 
-    def wait_for(self, text: str, *, patience_s: float = 30) -> str:
-        """Wait until the pane shows a text and give what it shows."""
+    def wait_for(self, text: str | re.Pattern[str], *, patience_s: float = 30) -> str:
+        """Wait until the pane shows a text, or something of a pattern, and give what it shows.
+
+        A line that was typed into a shell is on the pane before what it prints: of a text that stands in the
+        line itself, ask by a pattern that only the answer fits.
+        """
+        pattern = re.compile(re.escape(text)) if isinstance(text, str) else text
         deadline = time.monotonic() + patience_s
-        while text not in (shown := self.capture()):
+        while not pattern.search(shown := self.capture()):
             if time.monotonic() > deadline:
-                raise RigError(f"{text!r} does not appear; the pane shows:\n{shown}")
+                raise RigError(f"{pattern.pattern!r} does not appear; the pane shows:\n{shown}")
             time.sleep(0.05)
         return shown
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import signal
 import sys
@@ -17,6 +18,8 @@ from tests.rig.tmux import Pane, Tmux
 PATIENCE_S = 60.0
 """CI is slow and noisy."""
 _MAIN = "[Containers"
+LEFT = re.compile(r"^left (\d+)", re.MULTILINE)
+"""What the shell says of the exit code; the line that was typed has ``left $?`` in it."""
 
 
 def wait(
@@ -66,7 +69,7 @@ class Seat:
         shown = self.pane.wait_for("asked-0", patience_s=PATIENCE_S)
         return next(line for line in shown.splitlines() if line.count(":") > 10)
 
-    def start(self, *arguments: str, program: tuple[str, ...] = ("-m", "gpuconsole"), until: str = _MAIN) -> int:
+    def start(self, *arguments: str, program: tuple[str, ...] = ("-m", "gpuconsole"), until: str | re.Pattern[str] = _MAIN) -> int:
         """Start the console, wait for its main screen, and give its pid; 0 when it has ended."""
         self.type(f"clear; {shlex.join([sys.executable, *program, *arguments])}; echo left $?")
         self.pane.wait_for(until, patience_s=PATIENCE_S)
@@ -74,8 +77,9 @@ class Seat:
 
     def left(self) -> int:
         """Wait until it has ended; its exit code."""
-        shown = self.pane.wait_for("left ", patience_s=PATIENCE_S)
-        return int(next(line for line in shown.splitlines() if line.startswith("left ")).split()[1])
+        found = LEFT.search(self.pane.wait_for(LEFT, patience_s=PATIENCE_S))
+        assert found is not None
+        return int(found[1])
 
     def history(self) -> str:
         """What the pane shows, and what was written before it."""

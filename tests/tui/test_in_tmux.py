@@ -12,7 +12,7 @@ import pytest
 from tests.rig.engines import Engine
 from tests.rig.nvml import NvmlBox
 from tests.rig.tmux import Tmux
-from tests.tui.in_tmux import CALM, PATIENCE_S, Seat, alive, below, seat, signalled, wait
+from tests.tui.in_tmux import CALM, LEFT, PATIENCE_S, Seat, alive, below, seat, signalled, wait
 
 ANSWERS = "while read -r line; do echo got-${line##*round }; done"
 """What a container runs that answers each line."""
@@ -263,7 +263,7 @@ def test_a_fault_of_our_own_can_be_read_afterwards(person: Seat, tmp_path: Path,
     options = ("--debug",) if debug else ()
     person.type("clear")
     if place == "widget":
-        person.start(*options, program=(str(script),), until="left ")
+        person.start(*options, program=(str(script),), until=LEFT)
     else:
         person.start(*options, program=(str(script),))
         person.pane.keys("o")
