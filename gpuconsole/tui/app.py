@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import threading
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
@@ -17,37 +16,26 @@ from textual.worker import Worker, WorkerFailed, WorkerState
 
 from gpuconsole.core.config import Config
 from gpuconsole.core.errors import ConsoleError, ExitCode
-from gpuconsole.services import tmux
-from gpuconsole.services.ringing import Ringing
 from gpuconsole.tui import actions, messages, sheets, theme
 from gpuconsole.tui.asciifilter import AsciiFilter
 from gpuconsole.tui.bridge import Bridge
 from gpuconsole.tui.commands import commands_of
-from gpuconsole.tui.failures import tell_ends, tell_failure, tell_unread, tell_worker_error
-from gpuconsole.tui.history import GpuHistory
+from gpuconsole.tui.failures import tell_failure, tell_worker_error
+from gpuconsole.tui.hearing import HearingApp
 from gpuconsole.tui.keymap import Keymap
-from gpuconsole.tui.room import RoomyApp
 from gpuconsole.tui.screens.main import MainScreen
 from gpuconsole.tui.widgets.tones import CLASSES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from gpuconsole.engine.model import EngineInfo
-    from gpuconsole.host.model import HostView
-    from gpuconsole.services import ringing
-    from gpuconsole.services.containers import ContainerView
     from gpuconsole.services.desk import Desk
-    from gpuconsole.services.feed import EngineLink
-    from gpuconsole.services.images import ImageView
-    from gpuconsole.services.runs import Run
-    from gpuconsole.services.shelf import Shelf
 
 PACES_S = (0.5, 1.0, 2.0, 5.0, 10.0)
 """Seconds between looks that can be chosen."""
 
 
-class ConsoleApp(RoomyApp):
+class ConsoleApp(HearingApp):
     """The console.
 
     Args:
@@ -64,19 +52,6 @@ class ConsoleApp(RoomyApp):
     VERTICAL_BREAKPOINTS = [(0, "-flat"), (16, "-low"), (32, "-tall")]
     BINDINGS: ClassVar[list[BindingType]] = [*actions.bindings(actions.APP)]
 
-    host_view: reactive[HostView | None] = reactive(None, init=False, repaint=False)
-    """The GPUs and their holders, as last seen."""
-    containers: reactive[tuple[ContainerView, ...] | None] = reactive(None, init=False, repaint=False)
-    """The containers, None before the first list."""
-    link: reactive[EngineLink | None] = reactive(None, init=False, repaint=False)
-    """How the connection to the engine is."""
-    engine_info: reactive[EngineInfo | None] = reactive(None, init=False, repaint=False)
-    images: reactive[tuple[ImageView, ...] | None] = reactive(None, init=False, repaint=False)
-    shelf: reactive[Shelf | None] = reactive(None, init=False, repaint=False)
-    """What stands beside the images, None until somebody looks at them."""
-    runs: reactive[tuple[Run, ...]] = reactive((), init=False, repaint=False)
-    marks: reactive[frozenset[str]] = reactive(frozenset(), init=False, repaint=False)
-    """Keys of what rings when it ends, or when it is free."""
     pace_s: reactive[float] = reactive(1.0, init=False, repaint=False)
     """Seconds between looks."""
 
@@ -89,8 +64,6 @@ class ConsoleApp(RoomyApp):
         self.glyphs = theme.glyphs(ascii_only=config.ascii)
         if self.glyphs is theme.ASCII:
             self._filters.append(AsciiFilter())
-        self.history = GpuHistory()
-        self.ringing = Ringing()
         for each in theme.THEMES:
             self.register_theme(each)
         self.theme = theme.full_name(config.theme) if config.theme else theme.default_theme()
@@ -155,55 +128,7 @@ class ConsoleApp(RoomyApp):
         """Every action of the screen, and the app's own."""
         return commands_of(self, screen)
 
-    # --- the world's news: each handler sets one thing ---
-
-    @on(messages.HostLooked)
-    def _see_host(self, message: messages.HostLooked) -> None:
-        if self.host_view is None:
-            self.call_after_refresh(self.desk.drawn)
-        self.history.add(message.view)
-        self.host_view = message.view
-        self._ring(self.ringing.host_looked(message.view))
-
-    @on(messages.ContainersListed)
-    def _see_containers(self, message: messages.ContainersListed) -> None:
-        self.containers = message.views
-        self._ring(self.ringing.containers_listed(message.views))
-
-    def _ring(self, sentences: tuple[str, ...]) -> None:
-        """Tell what was waited for: by the bell, here, and where tmux shows another window."""
-        if not sentences:
-            return
-        self.marks = self.ringing.marked
-        if self.config.bell:
-            self.bell()  # the bare sign: tmux hands it on, and marks the window
-        for sentence in sentences:
-            self.notify(sentence, title="Ring", markup=False, timeout=30)
-        text = "gpuconsole: " + " ".join(sentences)
-        threading.Thread(target=tmux.tell, args=(text,), name="tmux-teller", daemon=True).start()
-
-    @on(messages.EngineLinked)
-    def _see_link(self, message: messages.EngineLinked) -> None:
-        self.link = message.link
-
-    @on(messages.EngineKnown)
-    def _see_engine(self, message: messages.EngineKnown) -> None:
-        self.engine_info = message.info
-
-    @on(messages.ImagesListed)
-    def _see_images(self, message: messages.ImagesListed) -> None:
-        self.images = message.views
-
-    @on(messages.ImagesJudged)
-    def _see_shelf(self, message: messages.ImagesJudged) -> None:
-        before, self.shelf = self.shelf, message.shelf
-        tell_unread(self, before, message.shelf)
-
-    @on(messages.RunsChanged)
-    def _see_runs(self, message: messages.RunsChanged) -> None:
-        before, self.runs = self.runs, message.runs
-        tell_ends(self, before, message.runs)
-        self._ring(self.ringing.runs_changed(message.runs))
+    # --- what became of what was done ---
 
     @on(messages.ActionFailed)
     def _tell_failure(self, message: messages.ActionFailed) -> None:
@@ -259,12 +184,6 @@ class ConsoleApp(RoomyApp):
             self.screen.dismiss(None)  # as esc: the answer to a question is no
         else:
             self.action_leave()
-
-    def ring_for(self, thing: ringing.Thing) -> None:
-        """Ring when ``thing`` ends, or is free; asked again, do not."""
-        told = self.ringing.toggle(thing)
-        self.marks = self.ringing.marked
-        self.notify(told, markup=False, timeout=3)
 
     def launched(self, container_id: str) -> None:
         """A container was launched from here: the list shows it under the cursor."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from gpuconsole.services.runs import Run
     from gpuconsole.services.shelf import Shelf
-    from gpuconsole.tui.app import ConsoleApp
+    from gpuconsole.tui.hearing import HearingApp
 
 _TOAST_S = 8
 _IN_THE_BACKGROUND = frozenset({RunKind.PULL, RunKind.BUILD, RunKind.BENCH})
@@ -29,7 +29,7 @@ def tell_failure(app: App[None], error: ConsoleError) -> None:
     app.notify(text, title="That did not work", severity="error", timeout=_TOAST_S, markup=False)
 
 
-def tell_ends(app: ConsoleApp, before: Iterable[Run], after: Iterable[Run]) -> None:
+def tell_ends(app: HearingApp, before: Iterable[Run], after: Iterable[Run]) -> None:
     """Tell what went on behind and has ended since."""
     open_before = {run.id for run in before if not run.ended}
     for run in after:
