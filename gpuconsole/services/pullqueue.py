@@ -168,8 +168,11 @@ def to_pull_again(run: Run) -> str | None:
     """The reference of a pull that brought nothing; None of any other run."""
     if run.kind is not RunKind.PULL or not run.ended or run.state is RunState.OK:
         return None
+    if run.document is None:
+        # Its program was killed before it told anything; a digest stands in its name cut, and cannot be asked for.
+        return None if "@" in run.subject else run.subject
     try:
-        told = json.loads(run.document or "{}")
+        told = json.loads(run.document)
     except ValueError:
         return None
     reference = told.get("reference") if isinstance(told, dict) else None

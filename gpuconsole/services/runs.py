@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -13,16 +14,20 @@ from pathlib import Path
 
 from gpuconsole.core.errors import BadFile
 from gpuconsole.core.store import Store
+from gpuconsole.services.openruns import SCHEMA as _OPEN
+from gpuconsole.services.openruns import OpenRuns
 
-_SCHEMA = """
+_SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS runs (
     id TEXT PRIMARY KEY, kind TEXT NOT NULL, subject TEXT NOT NULL, subject_id TEXT NOT NULL,
     started_at REAL NOT NULL, ended_at REAL, state TEXT NOT NULL, headline TEXT NOT NULL, document TEXT
 );
 CREATE INDEX IF NOT EXISTS runs_by_start ON runs (started_at);
-"""
+{_OPEN}"""
 KEPT = 500
 """Runs that are remembered; older ones go."""
+LEFT = "Ended before its end: gpuconsole was left."
+_KILLED = "Ended before its end: the gpuconsole it ran in was killed, or the machine went down."
 
 
 class RunKind(StrEnum):
@@ -59,6 +64,7 @@ class Run:
     """Seconds since the epoch."""
     state: RunState = RunState.RUNNING
     ended_at: float | None = None
+    """None while it goes on, and of one whose program was killed: nobody saw when."""
     headline: str = ""
     """One sentence: where it is, or how it ended."""
     progress: float | None = None
@@ -70,6 +76,11 @@ class Run:
     def ended(self) -> bool:
         """It is over."""
         return self.state is not RunState.RUNNING
+
+    def took_s(self, now: float) -> float | None:
+        """Seconds it took, or takes until ``now``; None when nobody saw its end."""
+        end = self.ended_at if self.ended else now
+        return None if end is None else end - self.started_at
 
 
 class Runs:
@@ -94,14 +105,18 @@ class Runs:
         self.on_change = on_change
         self.problem: BadFile | None = None
         self._store: Store | None = None
+        self._open: OpenRuns | None = None
+        self._begun: set[str] = set()
+        """Those under way that this program carries out."""
         self._runs: dict[str, Run] = {}
         self._last: dict[tuple[str, RunKind], Run] = {}
-        """The newest ended run of each kind about each thing: asked for every row of every picture."""
+        """The newest run of each kind about each thing that came to an end: asked for every row of every picture."""
         if not kept:
             return
         try:
             self._store = Store(_SCHEMA, path=path)
-            for run in self._remembered():
+            self._open = OpenRuns(self._store)
+            for run in (*self._remembered(), *self._abandoned()):
                 self._take_in(run)
         except BadFile as error:
             self.problem = error
@@ -122,20 +137,41 @@ class Runs:
             )  # fmt: skip
         return found
 
+    def _abandoned(self) -> list[Run]:
+        """Those that were under way in a program that was killed, remembered from now on as what they are."""
+        if self._store is None or self._open is None:
+            return []
+        rows = self._open.abandoned()
+        left = [
+            Run(row["id"], RunKind(row["kind"]), row["subject"], row["subject_id"], row["started_at"],
+                RunState.CANCELLED, None, _KILLED)
+            for row in rows if row["kind"] in set(RunKind)
+        ]  # fmt: skip
+        if left:
+            with self._store.writing() as connection:
+                for run in left:
+                    _write(connection, run)
+                OpenRuns.remove(connection, [run.id for run in left])
+        return left
+
     def all(self) -> tuple[Run, ...]:
         """Every run, newest first."""
         with self._lock:
             return tuple(sorted(self._runs.values(), key=lambda run: run.started_at, reverse=True))
 
     def last(self, subject_id: str, kind: RunKind) -> Run | None:
-        """The newest ended run of this kind about this container or image."""
+        """The newest run of this kind about this container or image; one that was cut short tells nothing of it."""
         with self._lock:
             return self._last.get((subject_id, kind))
 
     def _take_in(self, run: Run) -> None:
         self._runs[run.id] = run
         before = self._last.get((run.subject_id, run.kind))
-        if run.ended and (before is None or before.id == run.id or run.started_at > before.started_at):
+        if (
+            run.ended
+            and run.state is not RunState.CANCELLED
+            and (before is None or before.id == run.id or run.started_at > before.started_at)
+        ):
             self._last[run.subject_id, run.kind] = run
 
     def show(self, runs: Iterable[Run]) -> None:
@@ -149,7 +185,10 @@ class Runs:
         """A run begins, or began ``ago_s`` seconds ago; returns its id."""
         now = time.time() - ago_s
         run_id = f"{int(now * 1000):x}-{os.getpid():x}-{next(self._numbers):x}"
-        self._put(Run(run_id, kind, subject, subject_id, now, headline=headline))
+        run = Run(run_id, kind, subject, subject_id, now, headline=headline)
+        self._begun.add(run_id)
+        self._put(run)
+        self._remember_open(run)
         return run_id
 
     def advance(self, run_id: str, headline: str, progress: float | None = None) -> None:
@@ -190,8 +229,14 @@ class Runs:
             subject=run.subject if subject is None else subject,
             subject_id=run.subject_id if subject_id is None else subject_id,
         )
+        self._begun.discard(run_id)
         self._put(ended)
         self._remember(ended)
+
+    def leave(self) -> None:
+        """This program is being left: what it still carries out is remembered as ended by that."""
+        for run_id in tuple(self._begun):
+            self.end(run_id, RunState.CANCELLED, LEFT)
 
     def _put(self, run: Run) -> None:
         with self._lock:
@@ -203,18 +248,34 @@ class Runs:
             return
         try:
             with self._store.writing() as connection:
-                connection.execute(
-                    "INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    (run.id, run.kind.value, run.subject, run.subject_id, run.started_at, run.ended_at, run.state.value,
-                     run.headline, run.document),
-                )  # fmt: skip
+                _write(connection, run)
+                OpenRuns.remove(connection, [run.id])
                 connection.execute(
                     "DELETE FROM runs WHERE id NOT IN (SELECT id FROM runs ORDER BY started_at DESC LIMIT ?)", (KEPT,)
                 )
         except BadFile as error:
             self.problem = error
 
+    def _remember_open(self, run: Run) -> None:
+        if self._store is None or self._open is None:
+            return
+        try:
+            with self._store.writing() as connection:
+                self._open.add(connection, (run.id, run.kind.value, run.subject, run.subject_id, run.started_at))
+        except BadFile as error:
+            self.problem = error
+
     def close(self) -> None:
         """Close the file."""
+        if self._open is not None:
+            self._open.close()
         if self._store is not None:
             self._store.close()
+
+
+def _write(connection: sqlite3.Connection, run: Run) -> None:
+    connection.execute(
+        "INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (run.id, run.kind.value, run.subject, run.subject_id, run.started_at, run.ended_at, run.state.value,
+         run.headline, run.document),
+    )  # fmt: skip

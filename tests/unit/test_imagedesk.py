@@ -62,6 +62,7 @@ def test_what_was_built_is_checked_and_what_was_not_can_be_built_again(tmp_path:
         (RunKind.PULL, RunState.CANCELLED, '{"reference": "a/b:1"}', "a/b:1"),
         (RunKind.PULL, RunState.OK, '{"reference": "a/b:1"}', None),
         (RunKind.PULL, RunState.RUNNING, None, None),
+        (RunKind.PULL, RunState.CANCELLED, None, "a/b:1"),
         (RunKind.PULL, RunState.FAILED, "[", None),
         (RunKind.PULL, RunState.FAILED, "[]", None),
         (RunKind.PULL, RunState.FAILED, '{"reference": 3}', None),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from gpuconsole.services.runs import Run, RunKind, Runs, RunState
+from gpuconsole.services.runs import LEFT, Run, RunKind, Runs, RunState
 
 
 def test_a_run_is_told_at_every_step_and_remembered_at_its_end(tmp_path: Path) -> None:
@@ -39,11 +41,69 @@ def test_a_verdict_belongs_to_the_container_not_to_its_name(tmp_path: Path) -> N
     assert runs.all()[0].id == running
 
 
-def test_one_that_was_cut_off_is_not_remembered_as_anything(tmp_path: Path) -> None:
-    runs = Runs(path=tmp_path / "r.db")
-    runs.begin(RunKind.LAUNCH, "image", "x")
+_HELD = """
+import pathlib, sys, time
+from gpuconsole.services.runs import RunKind, Runs
+runs = Runs(path=pathlib.Path(sys.argv[1]))
+for kind in RunKind:
+    runs.begin(kind, f"{kind.value} subject", f"{kind.value} id")
+print("begun", flush=True)
+time.sleep(600)
+"""
+
+
+def test_runs_of_a_program_that_was_killed_are_remembered_as_cut_short_and_those_of_one_that_lives_are_not(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "r.db"
+    program = subprocess.Popen([sys.executable, "-c", _HELD, str(path)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert program.stdout is not None
+        assert program.stdout.readline() == "begun\n"
+        beside = Runs(path=path)
+        assert beside.all() == ()  # it lives: they are its to tell
+        program.kill()
+        program.wait()
+    finally:
+        program.kill()
+        program.wait()
+    for _ in range(2):  # found out once, remembered then
+        runs = Runs(path=path)
+        found = runs.all()
+        assert {(run.kind, run.subject, run.subject_id) for run in found} == {
+            (kind, f"{kind.value} subject", f"{kind.value} id") for kind in RunKind
+        }
+        assert {run.state for run in found} == {RunState.CANCELLED}
+        assert {run.ended_at for run in found} == {None}  # nobody saw when
+        assert all("killed" in run.headline for run in found)
+        runs.close()
+
+
+def test_what_is_under_way_when_the_program_is_left_is_remembered_as_ended_by_that(tmp_path: Path) -> None:
+    path = tmp_path / "r.db"
+    runs = Runs(path=path)
+    done = runs.begin(RunKind.CHECK, "done", "id-0")
+    runs.end(done, RunState.OK, "fit for training")
+    for kind in RunKind:
+        runs.begin(kind, kind.value, "id")
+    runs.leave()
     runs.close()
-    assert Runs(path=tmp_path / "r.db").all() == ()
+    kept = {run.subject: run for run in Runs(path=path).all()}
+    assert kept.pop("done").state is RunState.OK
+    assert set(kept) == {kind.value for kind in RunKind}
+    assert {(run.state, run.headline) for run in kept.values()} == {(RunState.CANCELLED, LEFT)}
+    assert all(run.ended_at is not None for run in kept.values())
+
+
+def test_one_that_was_cut_short_takes_nothing_from_what_was_known_before(tmp_path: Path) -> None:
+    runs = Runs(path=tmp_path / "r.db")
+    runs.end(runs.begin(RunKind.CHECK, "train", "id"), RunState.OK, "fit")
+    runs.end(runs.begin(RunKind.CHECK, "train", "id"), RunState.CANCELLED, "Cancelled before its turn.")
+    runs.begin(RunKind.CHECK, "train", "id")
+    runs.close()
+    for found in (runs.last("id", RunKind.CHECK), Runs(path=tmp_path / "r.db").last("id", RunKind.CHECK)):
+        assert found is not None
+        assert found.headline == "fit"
 
 
 def test_without_a_place_to_write_runs_live_as_long_as_the_program(tmp_path: Path) -> None:

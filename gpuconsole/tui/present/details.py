@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from rich.cells import cell_len, chop_cells, set_cell_size
 
 from gpuconsole.core.text import duration
-from gpuconsole.services.runs import Run
+from gpuconsole.services.runs import Run, RunState
 from gpuconsole.services.secrets import mask_environment, mask_value
 from gpuconsole.tui.keymap import USUAL, Keymap
 from gpuconsole.tui.present.cell import Cell, Tone
@@ -135,7 +135,9 @@ def check_field(
     for run in [run for run in mine if not run.ended][:1]:
         share = "" if run.progress is None else f" {run.progress:.0%}"
         lines.append((Cell(f"runs{share}  ", "info"), Cell(run.headline)))
-    for run in [run for run in mine if run.ended][:1]:
+    ended = [run for run in mine if run.ended]
+    told = [run for run in ended if run.state is not RunState.CANCELLED]
+    for run in (told or ended)[:1]:  # one that was cut short says nothing of the thing
         verdict = check_cell(run, glyphs)
         lines.append((Cell(f"{verdict.text}  ", verdict.tone), Cell(run.headline)))
         lines.append((Cell(f"{duration(now - (run.ended_at or run.started_at))} ago", "dim"),))

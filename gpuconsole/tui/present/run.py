@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpuconsole.core.text import duration
 from gpuconsole.services.runs import Run, RunKind, RunState
-from gpuconsole.tui.present.cell import Cell, Column, Row, Tone
+from gpuconsole.tui.present.cell import EMPTY, Cell, Column, Row, Tone
 from gpuconsole.tui.present.gpu import bar
 from gpuconsole.tui.present.image import brief_name
 from gpuconsole.tui.theme import Glyphs
@@ -35,7 +35,7 @@ _TONES: dict[RunState, Tone] = {
 def row(run: Run, *, now: float, glyphs: Glyphs, live: Live | None = None) -> Row:
     """One run as a row; ``live`` is how far a check or benchmark of this console is."""
     state = run.state.value if run.progress is None else f"{bar(run.progress, 6, glyphs)} {run.progress:3.0%}"
-    took = (run.ended_at or now) - run.started_at
+    took_s = run.took_s(now)
     return Row(
         run.id,
         (
@@ -43,7 +43,7 @@ def row(run: Run, *, now: float, glyphs: Glyphs, live: Live | None = None) -> Ro
             Cell(_subject(run), "strong"),
             Cell(state, _TONES[run.state]),
             Cell(f"{duration(now - run.started_at)} ago", "dim"),
-            Cell(duration(took), "dim"),
+            EMPTY if took_s is None else Cell(duration(took_s), "dim"),
             Cell(run.headline if live is None or run.ended else _going(run, live, now)),
         ),
     )

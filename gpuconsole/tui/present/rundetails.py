@@ -50,7 +50,8 @@ def fields(
         live: Of a check of this console that is under way, how far it is.
         width: Cells there are for all of it.
     """
-    took = duration((run.ended_at or now) - run.started_at)
+    took_s = run.took_s(now)
+    took = "unknown, since nobody saw its end" if took_s is None else duration(took_s)
     state: Line = (Cell(run.state.value, _TONES[run.state]),)
     if run.progress is not None:
         state = (*state, Cell(f"  {bar(run.progress, _BAR, glyphs)} {run.progress:.0%}", "info"))
