@@ -10,6 +10,10 @@
     [keys]
     container.stop = "X"     # an action and its key
     app.quit = ["q", "f10"]  # or keys
+
+    [alarms]
+    from = "critical"        # what rings: "critical", or "risk" too; a failure always does
+    command = ["notify-send", "gpuconsole"]  # run once for an alarm, without a shell, the alarm's text as last argument
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from gpuconsole.core.errors import BadFile
 from gpuconsole.core.paths import config_dir
@@ -31,8 +35,13 @@ _WANTED = {
     "refresh": "seconds, from 0.5 to 10",
     "ascii": "true or false",
     "bell": "true or false",
+    "alarms": "a table of what rings and how",
 }
 """What may stand in the file, and what each must be."""
+_WANTED_OF_ALARMS = {
+    "from": '"critical" or "risk"',
+    "command": "a list of a program and its arguments, each in quotes",
+}
 _WANTED_KEY = "a key in quotes, or a list of keys"
 _MOST_BYTES = 1_000_000
 _HINT = "Correct the file, or move it away to start with what is usual."
@@ -52,6 +61,10 @@ class Config:
     ascii: bool | None = None
     """None asks the terminal."""
     bell: bool = True
+    alarms_from: str = "critical"
+    """``critical`` or ``risk``: the state of a memory from which on it rings."""
+    alarm_command: tuple[str, ...] = ()
+    """Program and arguments that are run for an alarm; none for nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,17 +92,20 @@ def read_config(path: Path | None = None, *, check: Callable[[Config], Iterable[
         BadFile: It cannot be read, or holds mistakes; all are named.
     """
     path = path or config_path()
+    try:
+        file = path.open("rb")
+    except FileNotFoundError:
+        return Config()
+    except OSError as error:
+        raise _unreadable(path, error) from error
     import tomllib  # only when there is a file: it takes a hundredth of a start
 
     try:
-        with path.open("rb") as file:
+        with file:
             text = file.read(_MOST_BYTES).decode()
         parsed = tomllib.loads(text)
-    except FileNotFoundError:
-        return Config()
     except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
-        raise BadFile(f"The configuration {_name(path)} cannot be read: {why}.", hint=_HINT) from error
+        raise _unreadable(path, error) from error
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise BadFile(
             f"The configuration {_name(path)} is not TOML: {plain_line(str(error), limit=200)}.",
@@ -102,6 +118,11 @@ def read_config(path: Path | None = None, *, check: Callable[[Config], Iterable[
     if mistakes:
         raise _bad(path, text, mistakes)
     return config
+
+
+def _unreadable(path: Path, error: OSError | UnicodeDecodeError) -> BadFile:
+    why = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
+    return BadFile(f"The configuration {_name(path)} cannot be read: {why}.", hint=_HINT)
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
@@ -128,6 +149,12 @@ def _checked(parsed: Mapping[str, Any]) -> tuple[Config, list[Mistake]]:
     """What is well-formed in the file, and what is not."""
     from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+    class Alarms(BaseModel):
+        model_config = ConfigDict(extra="forbid", strict=True)
+
+        least: Literal["critical", "risk"] = Field(default="critical", alias="from")
+        command: list[Annotated[str, Field(pattern=r"\A[^\x00]+\z")]] = []
+
     class File(BaseModel):
         model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -136,6 +163,7 @@ def _checked(parsed: Mapping[str, Any]) -> tuple[Config, list[Mistake]]:
         refresh: float | None = Field(default=None, ge=0.5, le=10, allow_inf_nan=False)
         ascii: bool | None = None
         bell: bool = True
+        alarms: Alarms = Alarms()
 
     mistakes: dict[str, Mistake] = {}
     try:
@@ -147,15 +175,18 @@ def _checked(parsed: Mapping[str, Any]) -> tuple[Config, list[Mistake]]:
             mistakes[mistake.field] = mistake
         file = File.model_validate(_without(parsed, wrong))
     keys = {name: (each,) if isinstance(each, str) else tuple(each) for name, each in file.keys.items()}
-    config = Config(keys=keys, theme=file.theme, refresh_s=file.refresh, ascii=file.ascii, bell=file.bell)
+    config = Config(
+        keys=keys, theme=file.theme, refresh_s=file.refresh, ascii=file.ascii, bell=file.bell,
+        alarms_from=file.alarms.least, alarm_command=tuple(file.alarms.command),
+    )  # fmt: skip
     return config, list(mistakes.values())
 
 
 def _without(parsed: Mapping[str, Any], wrong: Iterable[tuple[str, ...]]) -> dict[str, Any]:
     rest = {name: dict(value) if isinstance(value, dict) else value for name, value in parsed.items()}
     for names in wrong:
-        if names[0] == "keys" and len(names) > 1 and isinstance(rest.get("keys"), dict):
-            rest["keys"].pop(names[1], None)
+        if len(names) > 1 and isinstance(rest.get(names[0]), dict):
+            rest[names[0]].pop(names[1], None)
         else:
             rest.pop(names[0], None)
     return rest
@@ -168,7 +199,20 @@ def _mistake(names: tuple[str, ...], parsed: Mapping[str, Any]) -> Mistake:
     value = parsed[name]
     if name == "keys" and len(names) > 1:
         return Mistake(f"keys.{plain_line(names[1], limit=60)}", f"must be {_WANTED_KEY}{_is(value[names[1]])}")
+    if name == "alarms" and len(names) > 1:
+        return _mistake_of_alarms(names[1], value[names[1]])
     return Mistake(name, f"must be {_WANTED[name]}{_is(value)}")
+
+
+def _mistake_of_alarms(written: str, value: object) -> Mistake:
+    name = plain_line(written, limit=60)
+    if written not in _WANTED_OF_ALARMS:
+        return Mistake(f"alarms.{name}", f"there is no such setting{nearest(name, _WANTED_OF_ALARMS)}")
+    wanted = f"must be {_WANTED_OF_ALARMS[written]}"
+    if written == "command":  # what is in it may be a secret
+        return Mistake("alarms.command", f'{wanted}: ["notify-send", "gpuconsole"]')
+    near = nearest(value, ("critical", "risk")) if isinstance(value, str) else ""
+    return Mistake("alarms.from", f"{wanted}{_is(value)}{near if 'mean' in near else ''}")
 
 
 def _is(value: object) -> str:

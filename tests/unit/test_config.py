@@ -41,6 +41,7 @@ def test_everything_that_can_be_said(file: Path) -> None:
     file.write_text(
         'theme = "light"\nrefresh = 2\nascii = true\nbell = false\n'
         '[keys]\ncontainer.stop = "X"\n"app.quit" = ["Q", "f10"]\n[keys.list]\nsort = "s"\n'
+        '[alarms]\nfrom = "risk"\ncommand = ["notify-send", "gpu console"]\n'
     )
     assert read_config() == Config(
         keys={"container.stop": ("X",), "app.quit": ("Q", "f10"), "list.sort": ("s",)},
@@ -48,7 +49,38 @@ def test_everything_that_can_be_said(file: Path) -> None:
         refresh_s=2.0,
         ascii=True,
         bell=False,
+        alarms_from="risk",
+        alarm_command=("notify-send", "gpu console"),
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            'from = "critcal"',
+            "line 2, alarms.from: must be \"critical\" or \"risk\", and is 'critcal'; did you mean 'critical'?",
+        ),
+        ("from = 3", 'line 2, alarms.from: must be "critical" or "risk", and is 3'),
+        ('form = "risk"', "line 2, alarms.form: there is no such setting; did you mean 'from'?"),
+        ('least = "risk"', "line 2, alarms.least: there is no such setting"),
+        ('command = "curl -H token"', "line 2, alarms.command: must be a list of a program and its arguments"),
+        ('command = ["a", 3]', "line 2, alarms.command: must be a list"),
+        ('command = ["a", ""]', "line 2, alarms.command: must be a list"),
+        ('command = ["a", "b\\u0000"]', "line 2, alarms.command: must be a list"),
+    ],
+)
+def test_what_is_wrong_about_alarms(file: Path, text: str, said: str) -> None:
+    words = mistakes_of(file, f"[alarms]\n{text}\n")
+    assert said in words
+    assert "token" not in words
+
+
+def test_alarms_are_a_table_and_its_good_half_is_checked_beside_the_bad(file: Path) -> None:
+    assert "line 1, alarms: must be a table" in mistakes_of(file, "alarms = 3\n")
+    words = mistakes_of(file, '[alarms]\nfrom = "x"\ncommand = 3\n[keys]\n')
+    assert "line 2, alarms.from" in words
+    assert "line 3, alarms.command" in words
 
 
 def test_every_mistake_is_named_with_its_line(file: Path) -> None:
