@@ -15,11 +15,14 @@ SCHEMA_VERSION = 1
 def jsonable(value: object) -> Any:
     """``value`` in JSON's own types; dataclasses by field, enums by value, tuples as lists.
 
+    Fields whose metadata say ``derived`` are left out: what is found from the others is found again by who reads them.
+
     Raises:
         TypeError: A type JSON has no form for.
     """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: jsonable(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        written = [field.name for field in dataclasses.fields(value) if not field.metadata.get("derived")]
+        return {name: jsonable(getattr(value, name)) for name in written}
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Mapping):

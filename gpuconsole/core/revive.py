@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
+import sys
 import types
 import typing
 from collections.abc import Mapping, Sequence
@@ -89,16 +90,25 @@ def _items(kinds: Sequence[Any], data: object, where: str) -> tuple[Any, ...]:
 
 
 @functools.cache
-def _hints(kind: type) -> dict[str, Any]:
-    return typing.get_type_hints(kind)
+def written_types(kind: type) -> dict[str, Any]:
+    """Field → type, of the fields that are written; the types of derived ones need not even be imported."""
+    derived = {field.name for field in dataclasses.fields(kind) if field.metadata.get("derived")}
+    hints: dict[str, Any] = {}
+    for base in reversed(kind.__mro__):
+        own = {name: hint for name, hint in vars(base).get("__annotations__", {}).items() if name not in derived}
+        names = vars(sys.modules[base.__module__])
+        hints |= typing.get_type_hints(types.SimpleNamespace(__annotations__=own), names)
+    return hints
 
 
 def _dataclass(kind: type, data: object, where: str) -> Any:
     if not isinstance(data, Mapping):
         raise ValueError(f"{where} is no object")
-    hints = _hints(kind)
+    hints = written_types(kind)
     values = {}
     for field in dataclasses.fields(kind):
+        if field.name not in hints:
+            continue
         if field.name in data:
             values[field.name] = _as(hints[field.name], data[field.name], f"{where}.{field.name}")
         elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:

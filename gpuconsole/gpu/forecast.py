@@ -16,6 +16,11 @@ from gpuconsole.gpu.forecast_model import Assessment, MemorySample, Settings, Su
 from gpuconsole.gpu.forecast_pool import PoolWatch
 from gpuconsole.gpu.state import MemoryState
 
+_GAP = 4.0
+"""Of the usual time between samples: after so much nobody knows when what is new began."""
+_SLOWER = 2.0
+"""A pace that is slower by more than this from one sample to the next is a gap first, and a pace if it stays."""
+
 
 class Forecaster:
     """Follows all memories of one machine.
@@ -29,6 +34,8 @@ class Forecaster:
         self._gpus: dict[int, GpuWatch] = {}
         self._pools: dict[tuple[Subject, str], PoolWatch] = {}
         self._last_t: float | None = None
+        self._pace_s = 0.0
+        """Seconds to the next sample, most likely."""
 
     def feed(self, sample: MemorySample) -> tuple[Assessment, ...]:
         """Take a sample and say how things stand now; a sample that is not later than the last is left out.
@@ -40,20 +47,31 @@ class Forecaster:
         if self._last_t is not None and sample.t <= self._last_t:
             return ()
         said: list[Assessment] = []
+        born = self._before(sample.t)
         for gpu in sample.gpus:
-            watch = self._gpus.setdefault(gpu.index, GpuWatch(gpu.index, self._settings))
-            said += watch.feed(sample.t, gpu, self._last_t)
+            watch = self._gpus.get(gpu.index)
+            if watch is None:
+                watch = self._gpus[gpu.index] = GpuWatch(gpu.index, self._settings)
+            said += watch.feed(sample.t, gpu, born, self._pace_s)
         for pool in sample.pools:
             key = pool.subject, pool.id
             if key not in self._pools:
-                self._pools[key] = PoolWatch(pool, self._settings, born=self._last_t)
-            said.append(self._pools[key].feed(sample.t, pool))
+                self._pools[key] = PoolWatch(pool, self._settings, born=born)
+            said.append(self._pools[key].feed(sample.t, pool, self._pace_s))
         for gone in self._gpus.keys() - {gpu.index for gpu in sample.gpus}:
             del self._gpus[gone]
         for lost in self._pools.keys() - {(pool.subject, pool.id) for pool in sample.pools}:
             del self._pools[lost]
         self._last_t = sample.t
         return tuple(said)
+
+    def _before(self, t: float) -> float | None:
+        """When what is new at ``t`` was not there yet: at the sample before, or nobody knows. Keeps the pace."""
+        if self._last_t is None:
+            return None
+        passed, usual = t - self._last_t, self._pace_s
+        self._pace_s = min(passed, _SLOWER * usual) if usual else passed
+        return None if usual and passed > _GAP * usual else self._last_t
 
 
 def predict(samples: Iterable[MemorySample], settings: Settings | None = None) -> Iterator[tuple[Assessment, ...]]:

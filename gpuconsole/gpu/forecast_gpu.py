@@ -27,6 +27,7 @@ class Holder:
     curve: Curve
     reader: TrendReader
     pid: int | None
+    name: str = ""
 
 
 class GpuWatch:
@@ -51,8 +52,15 @@ class GpuWatch:
         self._told = False
         self._said_last: list[Assessment] = []
 
-    def feed(self, t: float, gpu: GpuMemory, last_t: float | None) -> list[Assessment]:
-        """Take the next reading; ``last_t`` is the time of the one before, None for the first."""
+    def feed(self, t: float, gpu: GpuMemory, born: float | None, pace_s: float) -> list[Assessment]:
+        """Take the next reading.
+
+        Args:
+            t: Its time.
+            gpu: The reading.
+            born: When holders that are new were not there yet; None if nobody knows.
+            pace_s: Seconds to the next reading, most likely.
+        """
         told = gpu.processes is not None and all(process.memory_bytes is not None for process in gpu.processes)
         if gpu.used_bytes is None or (self._told and not told):
             self._missing += 1
@@ -61,10 +69,10 @@ class GpuWatch:
         else:
             self._missing = 0
         self._told = told
-        self._said_last = self._read(t, gpu, last_t)
+        self._said_last = self._read(t, gpu, born, pace_s)
         return self._said_last
 
-    def _read(self, t: float, gpu: GpuMemory, last_t: float | None) -> list[Assessment]:
+    def _read(self, t: float, gpu: GpuMemory, born: float | None, pace_s: float) -> list[Assessment]:
         total, free = gpu.total_bytes, gpu.free_bytes
         if free is None and total is not None and gpu.used_bytes is not None:
             free = total - gpu.used_bytes
@@ -73,19 +81,18 @@ class GpuWatch:
             return [self._said(None, MemoryState.UNKNOWN, None, gpu.problem)]
         if gpu.utilization_pct is not None:
             self._busy.append(gpu.utilization_pct)
-        gone = self._update(t, gpu, total, last_t)
+        gone = self._update(t, gpu, total, born)
         trends = {name: trend for name, each in self._holders.items() if (trend := each.reader.trend(t))}
         room = free - sum(each.curve.unused() for each in self._holders.values())
-        sampling_s = 0.0 if last_t is None else t - last_t
         caution = self._settings.idle_caution if self._is_idle() else 1.0
-        ahead = self._alarm.decide(trends, room, sampling_s, caution=caution)
+        ahead = self._alarm.decide(trends, room, pace_s, caution=caution)
         if self._alarm.standing is not None:
             self._grown.update(ahead.culprits)
         said = [*gone, *self._processes(t, gpu, trends, ahead, room), self._whole(t, gpu, trends, ahead, room)]
         self._culprits, self._last_free = ahead.culprits, free
         return said
 
-    def _update(self, t: float, gpu: GpuMemory, total: int, last_t: float | None) -> list[Assessment]:
+    def _update(self, t: float, gpu: GpuMemory, total: int, born: float | None) -> list[Assessment]:
         """Give every holder its sample; says what became of those that have gone."""
         held = _holdings(gpu)
         gone = [self._ended(name) for name in self._holders if name not in held]
@@ -94,12 +101,14 @@ class GpuWatch:
             self._grown.discard(name)
             if not self._grown:
                 self._alarm.forget()
+        called = {process.pid: process.name for process in gpu.processes or ()}
         for name, (pid, value) in held.items():
             holder = self._holders.get(name)
             if holder is None:
-                born = last_t if pid is not None or value > 2 * self._settings.free * total else t - 1e-9
-                curve = Curve(total, self._settings, born=born)
+                since = born if pid is not None or value > 2 * self._settings.free * total else t - 1e-9
+                curve = Curve(total, self._settings, born=since)
                 holder = self._holders[name] = Holder(curve, TrendReader(curve, self._settings), pid)
+            holder.name = called.get(pid, "") if pid is not None else ""
             holder.curve.capacity = total
             holder.curve.feed(t, value)
         return [each for each in gone if each is not None]
@@ -164,8 +173,10 @@ class GpuWatch:
         return not few and max(self._busy) < self._settings.idle_pct
 
     def _name(self, holder: str) -> str:
-        pid = self._holders[holder].pid if holder in self._holders else None
-        return f"process {pid}" if pid is not None else "memory in use" if holder == _ALL else "memory of no process"
+        known = self._holders.get(holder)
+        if known is not None and known.pid is not None:
+            return f"{known.name} (process {known.pid})" if known.name else f"process {known.pid}"
+        return "memory in use" if holder == _ALL else "memory of no process"
 
     def _said(
         self, pid: int | None, state: MemoryState, eta_s: float | None, why: str, trend: Trend | None = None

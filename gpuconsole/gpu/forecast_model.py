@@ -25,6 +25,8 @@ class ProcessMemory:
     pid: int
     memory_bytes: int | None
     """None where the driver does not tell."""
+    name: str = ""
+    """What people call it, as the container it runs in; empty for its pid alone."""
 
 
 @dataclass(frozen=True, slots=True)

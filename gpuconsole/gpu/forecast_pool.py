@@ -30,17 +30,17 @@ class PoolWatch:
         self._missing = 0
         self._said_last: Assessment | None = None
 
-    def feed(self, t: float, pool: PoolMemory) -> Assessment:
-        """Take the next sample of the same pool."""
+    def feed(self, t: float, pool: PoolMemory, pace_s: float) -> Assessment:
+        """Take the next sample of the same pool; the one after comes in ``pace_s`` seconds, most likely."""
         if pool.used_bytes is None and self._said_last is not None and self._missing < _PATIENCE:
             self._missing += 1
             return self._said_last
         if pool.used_bytes is not None:
             self._missing = 0
-        self._said_last = self._read(t, pool)
+        self._said_last = self._read(t, pool, pace_s)
         return self._said_last
 
-    def _read(self, t: float, pool: PoolMemory) -> Assessment:
+    def _read(self, t: float, pool: PoolMemory, pace_s: float) -> Assessment:
         used, limit = pool.used_bytes, pool.limit_bytes
         if used is None or not limit:
             self._alarm.standing = None
@@ -54,9 +54,7 @@ class PoolWatch:
         self._curve.feed(t, used)
         trend = self._reader.trend(t)
         room = limit - used - (self._curve.unused() if self._curve.cyclic else 0.0)
-        ahead = self._alarm.decide(
-            {"": trend} if trend else {}, room, self._curve.sampling_s, caution=self._settings.pool_caution
-        )
+        ahead = self._alarm.decide({"": trend} if trend else {}, room, pace_s, caution=self._settings.pool_caution)
         who = f"{pool.name} " if pool.name else ""
         if trend is not None and ahead.state is not None and ahead.eta_s is not None:
             why = outlook(who, trend, ahead.state, ahead.eta_s, room, pool.subject)

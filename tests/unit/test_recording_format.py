@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import MISSING, Field, fields, is_dataclass
 from pathlib import Path
 from types import UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Union, get_args, get_origin
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from gpuconsole.core.document import jsonable
 from gpuconsole.core.errors import BadFile, ConsoleError, ExitCode, NotFound
-from gpuconsole.core.revive import revive
+from gpuconsole.core.revive import revive, written_types
 from gpuconsole.engine.model import Container, EngineInfo, Image
 from gpuconsole.gpu.model import Gpu, GpuProcess, GpuSnapshot
 from gpuconsole.host.facts import LaunchFacts
@@ -45,13 +45,13 @@ SIMPLE[Any] = st.recursive(
 
 
 def any_of(kind: Any) -> st.SearchStrategy[Any]:
-    """Any value of a kind; fields with a default now have it and now do not."""
+    """Any value of a kind; fields with a default now have it and now do not, derived ones always."""
     parts = [part for part in get_args(kind) if part is not ...]
     if kind in SIMPLE:
         return SIMPLE[kind]
     if is_dataclass(kind):
-        hints = get_type_hints(kind)
-        every = {each.name: any_of(hints[each.name]) for each in fields(kind)}
+        hints = written_types(kind)
+        every = {name: any_of(hint) for name, hint in hints.items()}
         needed = {each.name: every[each.name] for each in fields(kind) if required(each)}
         make: Callable[..., Any] = kind  # type: ignore[assignment]
         return st.one_of(st.builds(make, **every), st.builds(make, **needed))
@@ -107,7 +107,7 @@ def test_a_number_beyond_everything_that_is_counted_is_malformed(kind: Any, numb
 
 
 @pytest.mark.parametrize("number", [2**63, 10**400])
-@pytest.mark.parametrize("name", [each.name for each in fields(Gpu) if get_type_hints(Gpu)[each.name] == int | None])
+@pytest.mark.parametrize("name", [each.name for each in fields(Gpu) if written_types(Gpu)[each.name] == int | None])
 def test_a_recording_with_such_a_number_is_a_bad_file(tmp_path: Path, name: str, number: int) -> None:
     with pytest.raises(ValueError, match=f"^Gpu.{name} is not a whole number"):
         revive(Gpu, {"index": 0, "uuid": None, "name": "H200", name: number})
