@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from gpuconsole.gpu.model import Gpu, GpuSnapshot, ProcessKind
 from gpuconsole.host.processes import ProcessFacts
+
+if TYPE_CHECKING:
+    from gpuconsole.gpu.forecast_model import Assessment, MemorySample
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +24,8 @@ class Holder(ProcessFacts):
     kind: ProcessKind = ProcessKind.COMPUTE
     mig_uuid: str | None = None
     container_name: str | None = None
+    outlook: Assessment | None = field(default=None, metadata={"derived": True})
+    """Where its GPU memory is going; None while nobody watches it over time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +38,8 @@ class GpuView:
     """Used memory that no process explains."""
     unknown: Mapping[str, str] = field(default_factory=dict)
     """Why ``unattributed_bytes`` is None."""
+    outlook: Assessment | None = field(default=None, metadata={"derived": True})
+    """Where its memory is going; None while nobody watches it over time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,3 +50,7 @@ class HostView:
     gpus: tuple[GpuView, ...] = ()
     notes: tuple[str, ...] = ()
     """What a reader should know of the whole, a sentence each: processes cannot be seen from here."""
+    memory: MemorySample | None = field(default=None, metadata={"derived": True})
+    """What the forecast read at this look: GPUs, containers, the host; None while nobody watches them over time."""
+    outlooks: tuple[Assessment, ...] = field(default=(), metadata={"derived": True})
+    """Where every memory is going: of GPUs, processes and containers, of the host and of each ``/dev/shm``."""
