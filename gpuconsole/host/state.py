@@ -17,7 +17,21 @@ PACKED_FROM = 0.97
 
 
 def memory_state(view: GpuView) -> MemoryState:
-    """The word for one look at a GPU."""
+    """The word for a GPU: the forecaster's where it was watched over time, else that of one look.
+
+    Whether it answers and whether somebody holds it is seen in one look, and better there.
+    """
+    seen, outlook = state_of_one_look(view), view.outlook
+    if outlook is None or seen in (MemoryState.FAILED, MemoryState.FREE):
+        return seen
+    said = outlook.state
+    if said is MemoryState.FREE or (said is MemoryState.UNKNOWN and seen is MemoryState.IDLE):
+        return seen
+    return said
+
+
+def state_of_one_look(view: GpuView) -> MemoryState:
+    """The word for one look at a GPU, whatever was seen before."""
     gpu = view.gpu
     if gpu.status is not GpuStatus.OK:
         return MemoryState.FAILED

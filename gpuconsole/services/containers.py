@@ -25,6 +25,7 @@ from gpuconsole.services.ownership import main_process, main_process_uid
 
 if TYPE_CHECKING:
     from gpuconsole.engine.protocol import Engine
+    from gpuconsole.gpu.forecast_model import Assessment
     from gpuconsole.services.session import Session
 
 _WORKERS = 32
@@ -72,6 +73,8 @@ class ContainerView:
     """``sha256:…`` that the registry knows the image by."""
     unknown: Mapping[str, str] = field(default_factory=dict)
     """Field → why it is None, one short phrase; for ``gpus`` also what does not fit this machine."""
+    outlooks: tuple[Assessment, ...] = field(default=(), metadata={"derived": True})
+    """Where its RAM and its ``/dev/shm`` are going; empty while nobody watches them over time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +166,7 @@ def join(container: Container, known: Surroundings) -> ContainerView:
         user=_user(container, known, unknown),
         image=short(written_name(container, known.images), digest=digest),
         image_digest=digest,
+        outlooks=tuple(each for each in known.host.outlooks if each.id == container.id) if known.host else (),
     )
     gpus, memory = _gpus(container, known, unknown)
     return replace(base, gpus=gpus, gpu_memory_bytes=memory, unknown=unknown)
