@@ -83,6 +83,10 @@ def _most(one: int | None, other: int | None) -> int | None:
     return max((number for number in (one, other) if number is not None), default=None)
 
 
+NOT_GIVEN = "no GPU was given"
+"""Why nothing of a container without GPUs is looked at."""
+
+
 def skipped(check: CheckInfo, why: str) -> CheckResult:
     """The result where NVML cannot be asked; ``why`` is a phrase."""
     return CheckResult(check.id, check.code, CheckStatus.SKIP, why)

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpuconsole.probes import catalog
+from gpuconsole.probes.gpuchecks import NOT_GIVEN
 from gpuconsole.probes.records import CheckResult, CheckStatus, Environment, RunEnd, Verdict
-from gpuconsole.probes.suite import sorted_by_cause
+from gpuconsole.probes.suite import GPU_CLOCKS, GPU_HEALTH, sorted_by_cause
+
+_HOST = {GPU_HEALTH.id: "health", GPU_CLOCKS.id: "clocks"}
 
 
 def judge(checks: Sequence[CheckResult], environment: Environment, end: RunEnd) -> Verdict:
@@ -27,7 +30,18 @@ def judge(checks: Sequence[CheckResult], environment: Environment, end: RunEnd) 
     if warned:
         more = f" (and {len(warned) - 1} more)" if len(warned) > 1 else ""
         return Verdict(CheckStatus.WARN, f"{where}, but {warned[0].why}{more}.", warned[0].id)
-    return Verdict(CheckStatus.OK, f"{where}; nothing stands out.")
+    return Verdict(CheckStatus.OK, f"{where}; nothing stands out{_but_not(checks)}.")
+
+
+def _but_not(checks: Sequence[CheckResult]) -> str:
+    """What the host could not look at, and why; empty where it looked, or there was no GPU to look at."""
+    unseen = [
+        check for check in checks if check.id in _HOST and check.status is CheckStatus.SKIP and check.why != NOT_GIVEN
+    ]
+    if not unseen:
+        return ""
+    what = " and ".join(_HOST[check.id] for check in unseen)
+    return f", but the host could not look at the GPUs' {what}: {unseen[0].why.rstrip('.')}"
 
 
 def _where(checks: Sequence[CheckResult], environment: Environment) -> str:

@@ -39,7 +39,7 @@ class GpuWatch:
         if not self._problem and asked.gpus is None:
             self._problem = asked.reason.rstrip(".") or "which GPUs it has is not known"
         elif not self._problem and not asked.gpus:
-            self._problem = "no GPU was given"
+            self._problem = gpuchecks.NOT_GIVEN
 
     def __enter__(self) -> Self:
         if not self._problem:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpuconsole.probes import catalog, obstacles, suite
+from gpuconsole.probes import catalog, gpuchecks, obstacles, suite
 from gpuconsole.probes.records import CheckResult, CheckStatus, Environment, RunEnd, SeenGpu, Verdict
 from gpuconsole.probes.verdict import judge
 
@@ -31,6 +31,33 @@ def sentence(environment: Environment = GPU, end: RunEnd = RunEnd.COMPLETE, **st
 def test_all_well_on_gpus() -> None:
     found = sentence()
     assert found == Verdict(CheckStatus.OK, "Fit for training on 2 GPUs; nothing stands out.", None)
+
+
+@pytest.mark.parametrize(
+    ("unseen", "what"),
+    [(("check.gpu-health", "check.gpu-clocks"), "health and clocks"), (("check.gpu-clocks",), "clocks"), ((), None)],
+)
+@pytest.mark.parametrize("why", ["the engine is not on this machine", "NVML cannot be used."])
+def test_nothing_stands_out_only_of_what_was_looked_at(unseen: tuple[str, ...], what: str | None, why: str) -> None:
+    """Whichever of the host's own checks could not look, and for whatever reason."""
+    host = [
+        CheckResult(each.id, each.code, CheckStatus.SKIP if each.id in unseen else CheckStatus.OK, why)
+        for each in suite.HOST_CHECKS
+    ]
+    found = judge([*checks(), *host], GPU, RunEnd.COMPLETE)
+    assert found.status is CheckStatus.OK
+    told = (
+        "nothing stands out"
+        if what is None
+        else f", but the host could not look at the GPUs' {what}: {why.rstrip('.')}"
+    )
+    assert found.sentence.endswith(f"{told}.")
+
+
+def test_where_no_gpu_was_given_there_was_nothing_to_look_at() -> None:
+    host = [gpuchecks.skipped(each, gpuchecks.NOT_GIVEN) for each in suite.HOST_CHECKS]
+    found = judge([*checks(kernel="skip"), *host], Environment(torch="2.9.0", torch_cuda="12.8"), RunEnd.COMPLETE)
+    assert found.sentence.endswith("no GPU took part; nothing stands out.")
 
 
 def test_the_first_failure_in_the_order_of_cause_is_named() -> None:
