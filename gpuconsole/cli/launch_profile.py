@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -33,6 +33,8 @@ class Asked:
     """The same as it was written, profile and command line together."""
     profile: str
     """The profile's name; of an image a name that a profile of it could have."""
+    used: frozenset[str] = frozenset()
+    """Variables of the shell that the profile took."""
 
 
 def launch_spec(session: Session, word: str, image: str | None, typed: Mapping[str, Any], *, ask: bool) -> Asked:
@@ -66,7 +68,11 @@ def launch_spec(session: Session, word: str, image: str | None, typed: Mapping[s
         raise (explained(error, profile) if profile is not None else error) from error
     if profile is not None:
         _allow(profile, around, force=typed.get("force", ()), ask=ask)
-    return Asked(spec, options, profile.name if profile is not None else _name_of(options.image))
+    if profile is None:
+        return Asked(spec, options, _name_of(options.image))
+    if profile is not None:
+        spec = replace(spec, profile=profile.name)
+    return Asked(spec, options, profile.name, frozenset().union(*(layer.used for layer in profile.layers)))
 
 
 def _name_of(image: str) -> str:

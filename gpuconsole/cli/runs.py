@@ -98,7 +98,7 @@ def rerun(settings: Settings, name: str, any_gpu: bool, wait: bool, dry_run: boo
     if dry_run:
         return launch_dryrun.dry_run(
             session, once_more.spec, once_more.options, form="docker", profile="", foreground=wait,
-            readonly=settings.readonly, as_json=as_json,
+            as_json=as_json,
         )  # fmt: skip
     return launch.bring_up(session, once_more.spec, wait=wait, as_json=as_json)
 
@@ -172,7 +172,7 @@ def _show(record: LaunchRecord) -> None:
     lines = [
         ("image", record.image), ("digest", record.digest or "none: it is known by no registry"),
         ("gpus", ", ".join(record.gpus) or "none"), ("folder", record.folder),
-        ("began", f"{began}, {duration(now - record.started_at)} ago"),
+        *([("profile", record.profile)] if record.profile else []), ("began", f"{began}, {duration(now - record.started_at)} ago"),
         ("took", duration((record.ended_at or now) - record.started_at)),
     ]  # fmt: skip
     for title, text in lines:

@@ -187,12 +187,12 @@ class _Resolving:
             return tuple(expand(word, self.environment, used) for word in words)
         if isinstance(value, dict):
             pairs = (self._pair(key, name, each, used) for name, each in value.items())
-            return tuple(_from_folder(key, pair, source.folder) for pair in pairs)
+            return tuple(from_folder(key, pair, source.folder) for pair in pairs)
         if isinstance(value, list):
             texts = tuple(expand(str(each), self.environment, used) for each in value)
             if key == "env":
                 used |= {text for text in texts if "=" not in text}
-            return tuple(_from_folder(key, text, source.folder) for text in texts)
+            return tuple(from_folder(key, text, source.folder) for text in texts)
         return expand(str(value), self.environment, used)
 
     def _pair(self, key: str, name: str, value: object, used: set[str]) -> str:
@@ -213,8 +213,8 @@ def _split(command: str) -> list[str]:
 _FROM_FOLDER: Mapping[str, Callable[[str, Path], str]]
 
 
-def _from_folder(key: str, text: str, folder: Path) -> str:
-    """``text`` with a relative path in it from the root."""
+def from_folder(key: str, text: str, folder: Path) -> str:
+    """``text``, of the field ``key`` of a profile or of the options, with a relative path in it from the root."""
     relocate = _FROM_FOLDER.get(key)
     return relocate(text, folder) if relocate else text
 

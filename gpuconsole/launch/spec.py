@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from gpuconsole.core.errors import ConsoleError, ExitCode
 from gpuconsole.engine.model import GpuPath, Mount
 from gpuconsole.engine.request import DeviceRequest, PortRequest, Tmpfs, Ulimit
+from gpuconsole.launch.changes import Change
 from gpuconsole.launch.work import Work
 
 if TYPE_CHECKING:
@@ -165,6 +166,8 @@ class LaunchSpec:
     """The options it was read from, so that the launch can be written down and done again."""
     folder: str = field(default="", compare=False)
     """Where they were written: what relative paths in them mean."""
+    profile: str = field(default="", compare=False)
+    """The profile they came from, wholly or in part; empty when from none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +180,8 @@ class FieldProblem:
     """What is wrong, without the field's name, and without a full stop."""
     exit_code: ExitCode = ExitCode.USAGE
     """What a launch with this problem alone ends with: written wrongly, a path that is not there, or a bad file."""
+    change: Change | None = None
+    """What mends it, where one change does."""
 
 
 class SpecInvalid(ConsoleError):

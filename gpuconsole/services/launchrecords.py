@@ -31,7 +31,9 @@ CREATE TABLE IF NOT EXISTS launches (
     options TEXT NOT NULL, command TEXT NOT NULL, started_at REAL NOT NULL, ended_at REAL, exit_code INTEGER,
     cause TEXT, reason TEXT, advice TEXT, last_lines TEXT
 );
+CREATE TABLE IF NOT EXISTS launch_profiles (word TEXT PRIMARY KEY, profile TEXT NOT NULL);
 """
+_ALL = "SELECT launches.*, profile FROM launches LEFT JOIN launch_profiles USING (word)"
 KEPT = 1000
 """Launches that are remembered; older ones go."""
 
@@ -69,6 +71,8 @@ class LaunchRecord:
     """Why it ended, one sentence."""
     advice: tuple[str, ...] = ()
     last_lines: tuple[str, ...] = ()
+    profile: str | None = None
+    """The profile it was launched from; what was changed of that is in the options."""
 
     @property
     def ended(self) -> bool:
@@ -131,6 +135,9 @@ class LaunchRecords:
                 "DELETE FROM launches WHERE number NOT IN (SELECT number FROM launches ORDER BY number DESC LIMIT ?)",
                 (KEPT,),
             )
+            if plan.spec.profile:
+                connection.execute("INSERT OR REPLACE INTO launch_profiles VALUES (?, ?)", (word, plan.spec.profile))
+            connection.execute("DELETE FROM launch_profiles WHERE word NOT IN (SELECT word FROM launches)")
 
     def started(self, word: str, container_id: str) -> None:
         """Its container has this id."""
@@ -172,12 +179,12 @@ class LaunchRecords:
 
     def all(self, *, limit: int = KEPT) -> tuple[LaunchRecord, ...]:
         """The launches, newest first; what cannot be read is left out."""
-        rows = self._store.rows("SELECT * FROM launches ORDER BY number DESC LIMIT ?", (limit,))
+        rows = self._store.rows(f"{_ALL} ORDER BY number DESC LIMIT ?", (limit,))
         return tuple(record for row in rows if (record := _record(row)) is not None)
 
     def by_word(self, word: str) -> LaunchRecord | None:
         """The launch whose container carries ``word``; None when it is not remembered."""
-        rows = self._store.rows("SELECT * FROM launches WHERE word = ?", (word,))
+        rows = self._store.rows(f"{_ALL} WHERE word = ?", (word,))
         return _record(rows[0]) if rows else None
 
     def one(self, name: str) -> LaunchRecord:

@@ -158,14 +158,18 @@ def one_profile(name: str, around: Surroundings) -> Listed:
     sources = profile_sources()
     source = find_source(name, sources)
     if source is None:
-        known = [each for one in sources for each in one.profiles]
-        near = nearest(name, known)
-        raise NotFound(
-            f"There is no profile {plain_line(name, limit=60)}{near if near.endswith('?') else f'{near}.'}",
-            hint="'gpuconsole profiles' lists them; 'gpuconsole profiles save NAME CONTAINER' makes one.",
-        )
+        raise no_profile(name, sources)
     resolve(name, sources, around.environment)
     return _judged(name, source, sources, around, hidden=False)
+
+
+def no_profile(name: str, sources: Iterable[ProfileSource]) -> NotFound:
+    """What tells that there is none of this name, and which is near."""
+    near = nearest(name, [each for one in sources for each in one.profiles])
+    return NotFound(
+        f"There is no profile {plain_line(name, limit=60)}{near if near.endswith('?') else f'{near}.'}",
+        hint="'gpuconsole profiles' lists them; 'gpuconsole profiles save NAME CONTAINER' makes one.",
+    )
 
 
 def _judged(
@@ -228,6 +232,8 @@ def allow(profile: ResolvedProfile, found: Iterable[Reach]) -> None:
 
 
 def _granted(profile: ResolvedProfile) -> str | None:
+    if not (state_dir() / FILE).exists():
+        return None  # opening it would make it, and a dry run makes nothing
     try:
         store = Store(_SCHEMA)
         rows = store.rows("SELECT granted FROM profile_grants WHERE file = ? AND profile = ?", _key(profile))

@@ -1,23 +1,27 @@
-"""A running container as a profile, written into a file whose other lines stay as they are."""
+"""A running container, or what was typed, as a profile: written into a file whose other lines stay as they are."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import Any
 
 from gpuconsole.core.errors import BadFile, Conflict, UsageError
 from gpuconsole.core.files import write_whole
 from gpuconsole.core.text import plain_line
-from gpuconsole.launch.options import LaunchOptions
-from gpuconsole.launch.profilefile import FILE_NAME, is_profile_name, read_profiles
+from gpuconsole.launch.options import LaunchOptions, read_options
+from gpuconsole.launch.profilefile import FILE_NAME, ProfileSource, is_profile_name, read_profiles
+from gpuconsole.launch.profiles import from_folder
 from gpuconsole.launch.profiletext import profile_table
 from gpuconsole.launch.tomltext import table_text, with_table
 from gpuconsole.services.containeroptions import options_of
 from gpuconsole.services.imagenames import local_image
 from gpuconsole.services.profiles import project_file, user_file
-from gpuconsole.services.secrets import mask_arguments, mask_value
+from gpuconsole.services.secrets import mask_arguments, mask_text, mask_value
 from gpuconsole.services.session import Session
+
+_PATHS = ("volumes", "mounts", "env_files", "secrets")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,46 @@ def save_profile(session: Session, name: str, container: str, *, to_user: bool, 
         Conflict: There is such a profile already.
         BadFile: The file is no TOML, or cannot be written.
     """
+    place = _place(name, to_user=to_user, replace=replace)
+    found = session.engine.container(container)
+    options, notes = options_of(found, local_image(session.engine, found.image_id))
+    return _write(place, name, options, notes)
+
+
+def save_options(session: Session, name: str, options: LaunchOptions, *, to_user: bool, replace: bool) -> Saved:
+    """Write the profile ``name`` that launches what ``options`` say; a secret is left to the shell that launches it.
+
+    Args:
+        session: Whose engine.
+        name: Of the profile.
+        options: As they were typed in the folder this program works in.
+        to_user: Into the user's own file, else into the project's, which is made where there is none.
+        replace: A profile of that name may be replaced.
+
+    Raises:
+        UsageError: The name cannot be one.
+        SpecInvalid: Options cannot be used.
+        Conflict: There is such a profile already.
+        BadFile: The file is no TOML, or cannot be written.
+    """
+    place = _place(name, to_user=to_user, replace=replace)
+    around = session.surroundings()
+    read_options(options, around)
+    kept, notes = without_secrets(options)
+    return _write(place, name, _from_root(kept, Path(around.cwd)), notes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """The file a profile goes into, as it is."""
+
+    path: Path
+    shown: str
+    text: str
+    existing: ProfileSource
+
+
+def _place(name: str, *, to_user: bool, replace: bool) -> _Place:
     if not is_profile_name(name):
         raise UsageError(
             f"{plain_line(repr(name), limit=60)} cannot be a profile's name.",
@@ -59,11 +103,14 @@ def save_profile(session: Session, name: str, container: str, *, to_user: bool, 
     existing = read_profiles(path, before, shown=shown, of_project=not to_user)
     if not replace and (name in existing.profiles or existing.mistakes_of(name)):
         raise Conflict(f"{shown} has a profile {name} already.", hint="Choose another name, or pass --replace.")
-    found = session.engine.container(container)
-    options, notes = options_of(found, local_image(session.engine, found.image_id))
+    return _Place(path, shown, before, existing)
+
+
+def _write(place: _Place, name: str, options: LaunchOptions, notes: tuple[str, ...]) -> Saved:
+    path, shown, existing = place.path, place.shown, place.existing
     table = table_text(f"profiles.{name}", profile_table(_shortened(options, path.parent)))
-    text = with_table(before, f"profiles.{name}", table)
-    written = read_profiles(path, text, shown=shown, of_project=not to_user)
+    text = with_table(place.text, f"profiles.{name}", table)
+    written = read_profiles(path, text, shown=shown, of_project=existing.of_project)
     if written.mistakes_of(name) or set(existing.profiles) - set(written.profiles):
         told = "; ".join(map(str, written.mistakes_of(name))) or "another profile in it would be lost"
         raise BadFile(
@@ -117,6 +164,41 @@ def _short(path: str, folder: Path) -> str:
     if path.startswith(f"{folder}/") and str(folder) != "/":
         return f"./{os.path.relpath(path, folder)}"
     return f"~{path[len(home) :]}" if home != "/" and path.startswith(f"{home}/") else path
+
+
+def _from_root(options: LaunchOptions, folder: Path) -> LaunchOptions:
+    """With relative paths, which were written in ``folder``, from the root."""
+    moved: dict[str, Any] = {
+        key: tuple(from_folder(key, text, folder) for text in getattr(options, key)) for key in _PATHS
+    }
+    return replace(options, **moved)
+
+
+def without_secrets(options: LaunchOptions) -> tuple[LaunchOptions, tuple[str, ...]]:
+    """The options as they may be written to a file that others read, and what is left open in them."""
+    kept, notes = without_secret_values(options), []
+    for before, after in zip(options.environment, kept.environment, strict=True):
+        if before != after:
+            notes.append(f"{after} holds a secret: it is taken from the shell that launches the profile.")
+    open_labels = tuple(text for text in kept.labels if _is_open(*text.partition("=")))
+    if open_labels != kept.labels:
+        notes.append("A label with a secret in it is left out.")
+    changed: dict[str, Any] = {"labels": open_labels}
+    if mask_arguments(kept.command) != kept.command:
+        notes.append("The command has a secret in it and is left out; put that into a variable, and write the command.")
+        changed["command"] = ()
+    for field in fields(kept):
+        text = getattr(kept, field.name)
+        if isinstance(text, str) and mask_text(text) != text:
+            notes.append(f"The {field.name.replace('_', ' ')} has a secret in it and is left out.")
+            changed[field.name] = "" if field.name == "image" else None
+    if kept.force:
+        notes.append(f"Give --force {' --force '.join(kept.force)} when it is launched: no file says that for anybody.")
+    return replace(kept, **changed), tuple(notes)
+
+
+def _is_open(name: str, equals: str, value: str) -> bool:
+    return not equals or mask_value(name, value) == value
 
 
 def without_secret_values(options: LaunchOptions) -> LaunchOptions:
