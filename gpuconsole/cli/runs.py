@@ -172,7 +172,8 @@ def _show(record: LaunchRecord) -> None:
     lines = [
         ("image", record.image), ("digest", record.digest or "none: it is known by no registry"),
         ("gpus", ", ".join(record.gpus) or "none"), ("folder", record.folder),
-        *([("profile", record.profile)] if record.profile else []), ("began", f"{began}, {duration(now - record.started_at)} ago"),
+        *([("profile", record.profile)] if record.profile else []),
+        ("began", f"{began}, {duration(now - record.started_at)} ago"),
         ("took", duration((record.ended_at or now) - record.started_at)),
     ]  # fmt: skip
     for title, text in lines:

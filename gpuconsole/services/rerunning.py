@@ -66,7 +66,9 @@ def again(session: Session, record: LaunchRecord, *, any_gpu: bool = False) -> A
             changed = f"It had {', '.join(missing)}, which {'is' if len(missing) == 1 else 'are'} not to be had here."
         else:
             options = replace(options, gpus=f"device={','.join(record.gpus)}")
-    spec = replace(read_options(options, around), written=replace(options, image=record.image))
+    spec = replace(
+        read_options(options, around), written=replace(options, image=record.image), profile=record.profile or ""
+    )
     if spec.name is None and is_image_id(spec.image) and not is_image_id(record.image):
         spec = replace(spec, name=name_for(replace(spec, image=record.image)))  # an id makes no name
     return Again(spec, options, tuple(notes), changed)
