@@ -36,6 +36,10 @@ class GpuRoute:
     """Fully qualified names, on the CDI path."""
 
 
+class NoGpuPath(GpuNotFound):
+    """There is no way, or not the one wanted, for GPUs into a container of this engine."""
+
+
 class _Unusable(Exception):
     """A way that cannot be taken, and why, as half a sentence."""
 
@@ -52,7 +56,7 @@ def choose_gpu_path(
         wanted: The way the user insists on.
 
     Raises:
-        GpuNotFound: There is no way, or not the one wanted; the hint says how to get one.
+        NoGpuPath: There is no way, or not the one wanted; the hint says how to get one.
     """
     if not info.local:
         facts = LaunchFacts()
@@ -77,7 +81,7 @@ def _first(info: EngineInfo, facts: LaunchFacts, choice: GpuChoice | None, paths
             return _TRY[path](info, facts, choice)
         except _Unusable as reason:
             refusals.append(str(reason))
-    raise GpuNotFound(
+    raise NoGpuPath(
         f"This engine has no way to give GPUs to a container: {'; '.join(refusals)}.", hint=_remedy(info, facts)
     )
 
@@ -89,7 +93,7 @@ def _insisted(wanted: GpuPath, info: EngineInfo, facts: LaunchFacts, choice: Gpu
     try:
         return GpuRoute(wanted, "As --gpu-path says.", _by_cdi(info, facts, choice).cdi_devices)
     except _Unusable as reason:
-        raise GpuNotFound(f"The GPUs cannot be given by CDI: {reason}.", hint=_cdi_remedy(facts)) from reason
+        raise NoGpuPath(f"The GPUs cannot be given by CDI: {reason}.", hint=_cdi_remedy(facts)) from reason
 
 
 def _by_cdi(info: EngineInfo, facts: LaunchFacts, choice: GpuChoice | None) -> GpuRoute:
@@ -166,15 +170,15 @@ def _by_runtime(info: EngineInfo, facts: LaunchFacts, choice: GpuChoice | None) 
 _TRY = {GpuPath.CDI: _by_cdi, GpuPath.HOOK: _by_hook, GpuPath.RUNTIME: _by_runtime}
 
 
-def _hidden_from_gpus(info: EngineInfo, facts: LaunchFacts) -> GpuNotFound | None:
+def _hidden_from_gpus(info: EngineInfo, facts: LaunchFacts) -> NoGpuPath | None:
     """The error for an engine that cannot see this machine's GPUs, whatever is installed."""
     if info.operating_system.startswith("Docker Desktop") and not facts.wsl:
-        return GpuNotFound(
+        return NoGpuPath(
             "Docker Desktop runs its engine in a virtual machine that does not see the GPUs.",
             hint="Use Docker Engine: 'docker context use default' (install docker-ce if it is not there).",
         )
     if info.root_dir.startswith("/var/snap/"):
-        return GpuNotFound(
+        return NoGpuPath(
             "Docker was installed from snap, which hides NVIDIA's toolkit and most of the file system from it.",
             hint="Remove the snap and install docker-ce from Docker's own repository; images must be pulled again.",
         )

@@ -12,6 +12,7 @@ from gpuconsole.core.text import parse_size
 from gpuconsole.engine.model import GpuPath, Mount
 from gpuconsole.engine.request import Tmpfs
 from gpuconsole.launch import fields, limits
+from gpuconsole.launch.changes import Change
 from gpuconsole.launch.fields import PathProblem, Surroundings, shown
 from gpuconsole.launch.places import parse_device, parse_group, parse_host, parse_mount, parse_secret, parse_tmpfs
 from gpuconsole.launch.spec import (
@@ -93,8 +94,10 @@ class _Collector:
     def __init__(self) -> None:
         self.problems: list[FieldProblem] = []
 
-    def wrong(self, field: str, message: str, *, exit_code: ExitCode = ExitCode.USAGE) -> None:
-        self.problems.append(FieldProblem(field, _LONG_QUOTE.sub(r"'\1…'", message), exit_code))
+    def wrong(
+        self, field: str, message: str, *, exit_code: ExitCode = ExitCode.USAGE, change: Change | None = None
+    ) -> None:
+        self.problems.append(FieldProblem(field, _LONG_QUOTE.sub(r"'\1…'", message), exit_code, change))
 
     def read(self, field: str, text: str | None, parse: Callable[[str], _T]) -> _T | None:
         """What ``parse`` makes of ``text``; None when it was not given or is wrong."""

@@ -14,6 +14,7 @@ from gpuconsole.engine.model import EngineInfo, Image
 from gpuconsole.engine.request import CreateRequest
 from gpuconsole.gpu.model import Gpu
 from gpuconsole.host.facts import LaunchFacts
+from gpuconsole.launch.changes import Change
 from gpuconsole.launch.gpupath import GpuRoute
 from gpuconsole.launch.gpus import GpuChoice
 from gpuconsole.launch.spec import LaunchSpec
@@ -26,16 +27,8 @@ class Severity(StrEnum):
     """It is not begun."""
     WARN = "warn"
     """It is begun, and is likely to fail, to lose something or to surprise."""
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What mends a finding at one key: a field of ``LaunchOptions``, and its new value."""
-
-    option: str
-    value: str
-    add: bool = False
-    """It comes beside what the field holds, which is a list."""
+    HINT = "hint"
+    """It is begun and works; it could be better."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +62,8 @@ class Said:
 
     message: str
     hint: str = ""
+    change: Change | None = None
+    """What mends it, where one change does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +107,10 @@ class Facts:
     """Why the GPUs that were asked for cannot be given."""
     image: Image | None = None
     """None while it is not here."""
-    unfit: str = ""
-    """A sentence when the image will not run on the chosen GPUs."""
-    moving: str = ""
-    """A sentence when the reference means another image with every release."""
+    unfit: Said | None = None
+    """The image will not run on the chosen GPUs."""
+    moving: Said | None = None
+    """The reference means another image with every release."""
     needed_bytes: int | None = None
     """Disk that the pull takes: what comes and what it becomes."""
     disk_free_bytes: int | None = None
@@ -136,19 +131,26 @@ class Facts:
         """What is known of a host path."""
         return self.folders.get(path, UNKNOWN_FOLDER)
 
+    def item(self, option: str, key: str, separator: str = "=") -> str:
+        """The one item of a list option that was written with this key; empty when there is none, or more than one."""
+        items: tuple[str, ...] = getattr(self.spec.written, option, ())
+        found = [item for item in items if item.partition(separator)[0] == key]
+        return found[0] if len(found) == 1 else ""
+
 
 Rule = Callable[[Facts], Iterable[Finding]]
+_ORDER = {severity: place for place, severity in enumerate(Severity)}
 
 
 def examine(facts: Facts) -> tuple[Finding, ...]:
-    """Every finding, refusals first, each kind in the order of the rules."""
+    """Every finding, refusals first and hints last, each kind in the order of the rules."""
     from gpuconsole.launch.preflight_gpu import RULES as GPU
     from gpuconsole.launch.preflight_room import RULES as ROOM
     from gpuconsole.launch.preflight_storage import RULES as STORAGE
     from gpuconsole.launch.preflight_work import RULES as WORK
 
     found = [finding for rule in (*GPU, *STORAGE, *ROOM, *WORK) for finding in rule(facts)]
-    return tuple(sorted(found, key=lambda finding: finding.severity is not Severity.REFUSE))
+    return tuple(sorted(found, key=lambda finding: _ORDER[finding.severity]))
 
 
 def standing(findings: Iterable[Finding], force: Iterable[str]) -> tuple[Finding, ...]:

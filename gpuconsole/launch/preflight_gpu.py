@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from gpuconsole.core.text import gib
 from gpuconsole.engine.model import GpuPath
-from gpuconsole.launch.preflight import Change, Facts, Finding, Rule, Severity
+from gpuconsole.launch.changes import Change
+from gpuconsole.launch.preflight import Facts, Finding, Rule, Severity
 from gpuconsole.launch.spec import GpuWishKind
 from gpuconsole.launch.units import GpuUnit
 
@@ -68,7 +69,7 @@ def busy(facts: Facts) -> Iterator[Finding]:
             "--gpus",
             f"{unit.label} is busy{_held(facts, unit)}.",
             f"Take {freer.label} instead, or wait with --when-free." if freer else "Wait for it with --when-free.",
-            Change("gpus", f"device={freer.index}") if freer and len(facts.choice.units) == 1 else None,
+            _taken_instead(facts, unit, freer) if freer else None,
         )
 
 
@@ -92,6 +93,12 @@ def _freer(facts: Facts, unit: GpuUnit) -> GpuUnit | None:
         if gpu.index not in chosen and gpu.uuid and not gpu.migs and not gpu.mig_enabled and idle and unit.mig is None:
             return other
     return None
+
+
+def _taken_instead(facts: Facts, unit: GpuUnit, freer: GpuUnit) -> Change:
+    """The chosen GPUs, with the freer one in the busy one's place."""
+    indices = (freer.index if each.uuid == unit.uuid else each.index for each in facts.choice.units)
+    return Change("gpus", f"device={','.join(indices)}")
 
 
 def order(facts: Facts) -> Iterator[Finding]:
@@ -123,6 +130,18 @@ def overridden(facts: Facts) -> Iterator[Finding]:
         # In an image NVIDIA_VISIBLE_DEVICES=all is what NVIDIA's own say, and the choice of GPUs overrides it.
         if value is None or (source == "IMAGE" and name == "NVIDIA_VISIBLE_DEVICES"):
             continue
+        all_of_them = ",".join(str(number) for number in range(len(facts.choice.units)))
+        if value.replace(" ", "") == all_of_them:
+            continue
+        item = facts.item("environment", name)
+        # An empty value would hide every GPU, and a variable of the image cannot be taken out.
+        change = (
+            Change("environment", f"{name}={all_of_them}", add=True)
+            if source == "IMAGE"
+            else Change("environment", None, instead=item)
+            if item
+            else None
+        )
         whose = "" if source == "--env" else "The image sets "
         yield Finding(
             "gpu-variable",
@@ -130,7 +149,8 @@ def overridden(facts: Facts) -> Iterator[Finding]:
             source,
             f"{whose}{name}{f'={value}' if len(value) < 80 else ''}, which chooses once more among the GPUs that the "
             "container gets; their numbers begin at 0 inside.",
-            f"Leave {name} out." if source == "--env" else f"Set -e {name}= to empty, or use another image.",
+            f"Leave {name} out." if source == "--env" else f"Override it with -e {name}={all_of_them}.",
+            change,
         )
 
 

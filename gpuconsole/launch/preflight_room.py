@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpuconsole.core.text import size
-from gpuconsole.launch.preflight import Change, Facts, Finding, Rule, Severity
+from gpuconsole.launch.changes import Change
+from gpuconsole.launch.preflight import Facts, Finding, Rule, Severity
 
 _SMALL_SHM = 2**30
 """The smallest that holds a few batches of a DataLoader's workers beside NCCL's buffers."""
@@ -50,7 +51,7 @@ def shared_memory(facts: Facts) -> Iterator[Finding]:
                 "--ipc",
                 "Without /dev/shm neither DataLoader workers nor NCCL can pass data between processes.",
                 "Leave --ipc out.",
-                Change("ipc", ""),
+                Change("ipc", None),
             )
         return
     size_now = _ENGINES_SHM if shm is None else shm
@@ -64,7 +65,7 @@ def shared_memory(facts: Facts) -> Iterator[Finding]:
         "--shm-size",
         f"{size(size_now)} of /dev/shm are soon full: DataLoader workers die of 'bus error', NCCL of 'No space left'.",
         "Leave --shm-size out: it is then 8g, or half of the memory, and costs nothing until it is used.",
-        Change("shm_size", ""),
+        Change("shm_size", None),
     )
 
 
@@ -86,8 +87,14 @@ def locked_memory(facts: Facts) -> Iterator[Finding]:
         "--ulimit",
         f"NCCL locks the memory that {'the network' if by_network else 'several GPUs'} shares, which {limited}.",
         "Lift it: --ulimit memlock=-1.",
-        None if written is not None else Change("ulimits", "memlock=-1", add=True),
+        _lifted(facts, known=written is not None),
     )
+
+
+def _lifted(facts: Facts, *, known: bool) -> Change | None:
+    """No limit, in place of the one that was written where it is known how."""
+    item = facts.item("ulimits", _MEMLOCK)
+    return Change("ulimits", f"{_MEMLOCK}=-1", add=not item, instead=item) if item or not known else None
 
 
 def memory(facts: Facts) -> Iterator[Finding]:
@@ -96,10 +103,11 @@ def memory(facts: Facts) -> Iterator[Finding]:
     if limit is not None and machine is not None and limit > machine:
         yield Finding(
             "memory-limit",
-            Severity.WARN,
+            Severity.HINT,
             "--memory",
             f"{size(limit)} is more than the machine's {size(machine)}: nothing is limited by it.",
             "Give less than the machine has, or leave --memory out.",
+            Change("memory", None),
         )
     bound = min((each for each in (limit, machine) if each), default=None)
     if shm is not None and bound is not None and shm > bound and facts.spec.shm_bytes is not None:
@@ -109,7 +117,8 @@ def memory(facts: Facts) -> Iterator[Finding]:
             Severity.WARN,
             "--shm-size",
             f"{size(shm)} of /dev/shm count as memory, and the {whose} is {size(bound)}: a full one ends the work.",
-            "Give it half of the memory at most.",
+            "Give it half of the memory at most, as it gets without --shm-size.",
+            Change("shm_size", None),
         )
     free = facts.memory_available_bytes
     if free is not None and machine and free < machine // 20 and (limit is None or limit > free):

@@ -6,8 +6,9 @@ import posixpath
 from collections.abc import Iterator
 
 from gpuconsole.engine.model import Mount
+from gpuconsole.launch.changes import Change
 from gpuconsole.launch.fields import shown
-from gpuconsole.launch.preflight import Change, Facts, Finding, Rule, Severity
+from gpuconsole.launch.preflight import Facts, Finding, Rule, Severity
 from gpuconsole.launch.spec import LaunchSpec
 from gpuconsole.launch.work import Kind
 
@@ -105,7 +106,19 @@ def dangerous(facts: Facts) -> Iterator[Finding]:
                 "--volume",
                 "Your whole home is mounted, with its keys and passwords, and everything in it can be changed.",
                 "Mount the project's folder, or the home with :ro.",
+                _read_only(facts, mount),
             )
+
+
+def _read_only(facts: Facts, mount: Mount) -> Change | None:
+    """The same mount, to be read only; None when it is not known how it was written."""
+    for item in facts.spec.written.volumes if facts.spec.written is not None else ():
+        source, _, rest = item.partition(":")
+        target, _, _ = rest.partition(":")
+        # No place of a container is taken twice, so that the place tells which one it is.
+        if "=" not in source and posixpath.normpath(target) == mount.target:
+            return Change("volumes", f"{source}:{target}:ro", instead=item)
+    return None
 
 
 def nothing_mounted(facts: Facts) -> Iterator[Finding]:
@@ -115,16 +128,24 @@ def nothing_mounted(facts: Facts) -> Iterator[Finding]:
     # Who asks for --rm knows that nothing stays; of a script or a notebook something was to stay all the same.
     if kept or spec.work.kind is Kind.TENSORBOARD or (spec.auto_remove and not _makes_results(spec)):
         return
-    gone = "when it ends" if facts.spec.auto_remove else "when it is removed"
+    gone, place = "when it ends" if facts.spec.auto_remove else "when it is removed", _place_for_results(facts)
     what = "Everything that is mounted can only be read" if facts.spec.mounts else "Nothing is mounted"
     yield Finding(
         "nothing-mounted",
         Severity.WARN,
         "--volume",
         f"{what}: results in the container are lost {gone}.",
-        "Mount a folder for results: -v .:/workspace.",
-        Change("volumes", ".:/workspace", add=True),
+        f"Mount a folder for results: -v {place or 'FOLDER:/workspace'}.",
+        Change("volumes", place, add=True) if place else None,
     )
+
+
+def _place_for_results(facts: Facts) -> str:
+    """The folder it is launched from, as a volume; empty where that would be the next thing to warn of."""
+    folder, taken = facts.spec.folder, {mount.target for mount in facts.spec.mounts}
+    free = next((place for place in ("/workspace", "/results") if place not in taken), "")
+    whole = folder in _SYSTEM or f"{posixpath.normpath(facts.home or '/')}/".startswith(f"{folder}/")
+    return f".:{free}" if free and not (folder and whole) else ""
 
 
 def _makes_results(spec: LaunchSpec) -> bool:

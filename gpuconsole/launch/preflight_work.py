@@ -6,7 +6,11 @@ from collections.abc import Iterator, Sequence
 from ipaddress import ip_address
 from itertools import pairwise
 
-from gpuconsole.launch.preflight import Change, Facts, Finding, Rule, Severity
+from gpuconsole.engine.request import PortRequest
+from gpuconsole.launch.changes import Change
+from gpuconsole.launch.fields import LOOPBACK
+from gpuconsole.launch.preflight import Facts, Finding, Rule, Severity
+from gpuconsole.launch.spec import LaunchSpec
 
 _PASSES_ON = ("tini", "dumb-init", "docker-init", "catatonit", "env", "nvidia_entrypoint.sh", "sh", "bash")
 """Entrypoints that run what they are given."""
@@ -19,10 +23,18 @@ def image(facts: Facts) -> Iterator[Finding]:
     """An image that will not run here, one whose tag moves, one that cannot be resolved."""
     if facts.unfit:
         yield Finding(
-            "image-verdict", Severity.WARN, "IMAGE", facts.unfit, "'gpuconsole catalog' lists those that run here."
+            "image-verdict",
+            Severity.WARN,
+            "IMAGE",
+            facts.unfit.message,
+            "'gpuconsole catalog' lists those that run here.",
+            facts.unfit.change,
         )
     if facts.moving:
-        yield Finding("image-latest", Severity.WARN, "IMAGE", facts.moving, "'gpuconsole pin' keeps this one.")
+        told = facts.moving
+        yield Finding(
+            "image-latest", Severity.HINT, "IMAGE", told.message, "'gpuconsole pin' keeps this one.", told.change
+        )
     if facts.unresolved:
         yield Finding("image-unresolved", Severity.WARN, "IMAGE", facts.unresolved)
 
@@ -30,9 +42,10 @@ def image(facts: Facts) -> Iterator[Finding]:
 def names(facts: Facts) -> Iterator[Finding]:
     """The name or a port is taken."""
     if facts.name_taken is not None:
-        yield Finding("name-taken", Severity.REFUSE, "--name", facts.name_taken.message, facts.name_taken.hint)
+        told, made_anew = facts.name_taken, Change("name", None)
+        yield Finding("name-taken", Severity.REFUSE, "--name", told.message, told.hint, made_anew)
     for taken in facts.ports_taken:
-        yield Finding("port-taken", Severity.REFUSE, "--publish", taken.message, taken.hint)
+        yield Finding("port-taken", Severity.REFUSE, "--publish", taken.message, taken.hint, taken.change)
 
 
 def public_ports(facts: Facts) -> Iterator[Finding]:
@@ -46,7 +59,31 @@ def public_ports(facts: Facts) -> Iterator[Finding]:
                 "--publish",
                 f"Port {number} is open to the network, as written; Docker's rules come before those of ufw.",
                 f"Leave the address out, and reach it by ssh -L {number}:localhost:{number}.",
+                republished(facts.spec, port, host_ip=LOOPBACK),
             )
+
+
+def republished(
+    spec: LaunchSpec, port: PortRequest, *, host_ip: str | None = None, host_port: int | None = None
+) -> Change | None:
+    """The port elsewhere, in place of how it was written; None when that is not known.
+
+    Args:
+        spec: The launch.
+        port: One of its ports.
+        host_ip: The address of the host; None keeps it.
+        host_port: The port of the host, 0 leaves it to the engine; None keeps it.
+    """
+    written = spec.written.ports if spec.written is not None else ()
+    item = next((text for text, each in zip(written, spec.ports, strict=False) if each == port), "")
+    if not item:
+        return None
+    address = port.host_ip if host_ip is None else host_ip
+    number = port.host_port if host_port is None else host_port
+    place = f"[{address}]:" if ":" in address else f"{address}:" if address != LOOPBACK else ""
+    parts = f"{place}{number or ''}:" if place or number else ""
+    protocol = "" if port.protocol == "tcp" else f"/{port.protocol}"
+    return Change("ports", f"{parts}{port.container_port}{protocol}", instead=item)
 
 
 def jupyter(facts: Facts) -> Iterator[Finding]:
@@ -119,7 +156,7 @@ def restarts(facts: Facts) -> Iterator[Finding]:
             "--restart",
             f"--rm removes the container when it ends, and --restart {facts.spec.restart_policy} starts it again then.",
             "Leave one of them out.",
-            Change("restart", "no"),
+            Change("restart", None),
         )
 
 
@@ -134,6 +171,7 @@ def privileged(facts: Facts) -> Iterator[Finding]:
         "--privileged",
         f"A privileged container has every device and every right of the machine: it is no wall any more.{gpus}",
         "Give what is needed by --device, --group-add or -v, or pass --force privileged if this is meant.",
+        Change("privileged", None),
         forceable=True,
     )
 

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Protocol
 
+from gpuconsole.launch.changes import Change
 from gpuconsole.launch.fields import shown
 from gpuconsole.launch.spec import GpuWishKind, LaunchSpec
 from gpuconsole.launch.work import TOKEN_NAME, Kind, wrong_together
 
-Wrong = Callable[[str, str], None]
-"""Takes an option and what is wrong with it."""
+
+class Wrong(Protocol):
+    """Takes an option, what is wrong with it, and what mends it where one change does."""
+
+    def __call__(self, field: str, message: str, *, change: Change | None = None) -> None:
+        """Keep it."""
+
+
 GPU_VARIABLE = "NVIDIA_VISIBLE_DEVICES"
 """NVIDIA's runtime reads the GPUs a container gets from it, so nobody else may set it."""
 
@@ -19,26 +26,38 @@ def check_together(wrong: Wrong, spec: LaunchSpec, *, kind_known: bool = True) -
     if spec.entrypoint == ("",) and not spec.command:
         wrong("--entrypoint", "'' takes the image's command away as well; give a command after --")
     if spec.shm_bytes is not None and spec.ipc_mode is not None and not own_shm(spec.ipc_mode):
-        wrong("--shm-size", f"has no effect with --ipc {spec.ipc_mode}; leave one of them out")
+        wrong(
+            "--shm-size",
+            f"has no effect with --ipc {spec.ipc_mode}; leave one of them out",
+            change=_without("shm_size"),
+        )
     if spec.auto_remove and spec.restart_policy is not None:
-        wrong("--restart", "a container that is removed when it ends (--rm) cannot be restarted")
+        wrong(
+            "--restart",
+            "a container that is removed when it ends (--rm) cannot be restarted",
+            change=_without("restart"),
+        )
     if spec.hostname is not None and spec.network is not None and spec.network.startswith("container:"):
-        wrong("--hostname", f"has no effect with --network {spec.network}")
+        wrong("--hostname", f"has no effect with --network {spec.network}", change=_without("hostname"))
     if spec.ports and spec.network is not None and spec.network.partition(":")[0] in ("host", "none", "container"):
-        wrong("--publish", f"has no effect with --network {spec.network}")
+        wrong("--publish", f"has no effect with --network {spec.network}", change=_without("ports"))
     if (
         spec.memory_bytes is not None
         and spec.shm_bytes is not None
         and (spec.ipc_mode is None or own_shm(spec.ipc_mode))
         and spec.shm_bytes > spec.memory_bytes
     ):
-        wrong("--shm-size", "is larger than --memory, which it counts against")
+        wrong("--shm-size", "is larger than --memory, which it counts against", change=_without("shm_size"))
     without_gpus = spec.gpus is not None and spec.gpus.kind is GpuWishKind.NONE
     if not without_gpus and any(variable.name == GPU_VARIABLE for variable in spec.variables):
         wrong("--env", f"{GPU_VARIABLE} would override the choice of GPUs; use --gpus")
     if kind_known:
         _check_work(wrong, spec)
     _check_twice(wrong, spec)
+
+
+def _without(option: str) -> Change:
+    return Change(option, None)
 
 
 def own_shm(ipc_mode: str) -> bool:

@@ -14,6 +14,26 @@ _EVERYWHERE = ("", "0.0.0.0", "::")  # noqa: S104  # compared with, never listen
 _TRIES_FOR_FREE = 100
 
 
+class PortTaken(Conflict):
+    """A port of the host is in use.
+
+    Args:
+        port: As it was wanted.
+        holder: Who uses it.
+        free: The next one that is free; None when that is not known.
+    """
+
+    def __init__(self, port: PortRequest, holder: str, free: int | None) -> None:
+        super().__init__(
+            f"Port {port.host_port} of {port.host_ip} is taken by {holder}.",
+            hint=f"Publish {free} instead: -p {free}:{port.container_port}."
+            if free
+            else f"Publish another port, or let the engine choose: -p {port.container_port}.",
+        )
+        self.port = port
+        self.free = free
+
+
 def refuse_taken_name(engine: Engine, name: str | None) -> None:
     """Refuse a name that a container has, running or not.
 
@@ -47,7 +67,7 @@ def refuse_taken_ports(engine: Engine, plan: LaunchPlan) -> None:
         raise taken
 
 
-def taken_ports(engine: Engine, plan: LaunchPlan) -> tuple[Conflict, ...]:
+def taken_ports(engine: Engine, plan: LaunchPlan) -> tuple[PortTaken, ...]:
     """A refusal for each host port that is in use: by whom, and the next free one."""
     wanted = [port for port in plan.request.ports if port.host_port]
     running = engine.containers(everything=False) if wanted else ()
@@ -58,13 +78,7 @@ def taken_ports(engine: Engine, plan: LaunchPlan) -> tuple[Conflict, ...]:
             holder = _process_on(port)
         if holder is not None:
             free = _next_free(port, running) if plan.info.local else None
-            refusal = Conflict(
-                f"Port {port.host_port} of {port.host_ip} is taken by {holder}.",
-                hint=f"Publish {free} instead: -p {free}:{port.container_port}."
-                if free
-                else f"Publish another port, or let the engine choose: -p {port.container_port}.",
-            )
-            found.append(refusal)
+            found.append(PortTaken(port, holder, free))
     return tuple(found)
 
 

@@ -11,6 +11,7 @@ from gpuconsole.engine.model import EngineInfo, GpuPath, Image
 from gpuconsole.engine.request import CreateRequest
 from gpuconsole.gpu.model import GpuSnapshot
 from gpuconsole.host.cdi import DEFAULT_DIRS
+from gpuconsole.launch.changes import Change
 from gpuconsole.launch.claims import Claims, claims_of
 from gpuconsole.launch.gpupath import GpuRoute, choose_gpu_path
 from gpuconsole.launch.gpus import GpuChoice, choose_gpus
@@ -26,8 +27,8 @@ from gpuconsole.services.notebooks import needs_token, token_mount
 from gpuconsole.services.preflight import preflight, warnings
 from gpuconsole.services.session import Session
 from gpuconsole.services.startingimage import UNKNOWN, StartingImage, starting_image
-from gpuconsole.services.suitability import unsuitable
-from gpuconsole.services.tagadvice import latest_note
+from gpuconsole.services.suitability import unsuitable_advice
+from gpuconsole.services.tagadvice import latest_advice
 from gpuconsole.services.workports import work_port
 
 _NOT_LOCAL = "The engine at {endpoint} is not on this machine, and GPUs are chosen from this machine's"
@@ -113,21 +114,20 @@ def plan_launch(session: Session, spec: LaunchSpec, *, name: str | None = None) 
     )
     request = image.in_request(built)
     gpus = tuple({unit.gpu.index: unit.gpu for unit in choice.units}.values())
-    unfit = unsuitable(session, image.fetch if image.image else spec.image, gpus=gpus, path=route.path, info=info)
-    latest = None if image.lock else latest_note(session, spec.image)
+    fetch = image.fetch if image.image else spec.image
+    unfit = unsuitable_advice(session, fetch, gpus=gpus, path=route.path, info=info)
+    latest = None if image.lock else latest_advice(session, spec.image)
     about_user = who.identity.notes if who else ()
     said = (*image.notes, *notes, *choice.notes, *about_user, *_notes(spec, info))
     plan = LaunchPlan(spec, request, info, choice, route, said, image, who, port)
-    findings = preflight(
-        session, plan, unfit=" ".join(unfit), moving=latest or "", shortage=given.shortage, wiring=given.wiring
-    )
+    findings = preflight(session, plan, unfit=unfit, moving=latest, shortage=given.shortage, wiring=given.wiring)
     return replace(plan, findings=findings, notes=(*said, *warnings(findings, spec.force)))
 
 
 def _refuse_beyond_machine(spec: LaunchSpec, info: EngineInfo) -> None:
     if spec.cpus is not None and info.cpus is not None and spec.cpus > info.cpus:
         told = f"{spec.cpus:g} is more than the {info.cpus} CPUs of the engine's machine; give {info.cpus} at most"
-        raise SpecInvalid([FieldProblem("--cpus", told)])
+        raise SpecInvalid([FieldProblem("--cpus", told, change=Change("cpus", None))])
 
 
 def _refuse_token_elsewhere(spec: LaunchSpec, info: EngineInfo) -> None:

@@ -39,8 +39,8 @@ def preflight(
     session: Session,
     plan: LaunchPlan,
     *,
-    unfit: str = "",
-    moving: str = "",
+    unfit: Said | None = None,
+    moving: Said | None = None,
     shortage: Said | None = None,
     wiring: Said | None = None,
 ) -> tuple[Finding, ...]:
@@ -49,8 +49,8 @@ def preflight(
     Args:
         session: Whose GPUs and engine.
         plan: The launch.
-        unfit: A sentence when the image will not run on the chosen GPUs.
-        moving: A sentence when the reference means another image with every release.
+        unfit: The image will not run on the chosen GPUs.
+        moving: The reference means another image with every release.
         shortage: Why there are no GPUs to give.
         wiring: Why those that there are cannot be brought into it.
     """
@@ -143,10 +143,14 @@ def _name_taken(session: Session, plan: LaunchPlan) -> Said | None:
 
 
 def _ports_taken(session: Session, plan: LaunchPlan) -> tuple[Said, ...]:
+    from gpuconsole.launch.preflight_work import republished
     from gpuconsole.services.obstacles import taken_ports
 
     try:
-        return tuple(Said(error.message, error.hint or "") for error in taken_ports(session.engine, plan))
+        return tuple(
+            Said(taken.message, taken.hint, republished(plan.spec, taken.port, host_port=taken.free or 0))
+            for taken in taken_ports(session.engine, plan)
+        )
     except ConsoleError:
         return ()
 

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gpuconsole.core.errors import ConsoleError, NotFound
+from gpuconsole.launch.changes import Change
+from gpuconsole.launch.preflight import Said
 
 if TYPE_CHECKING:
     from gpuconsole.engine.model import EngineInfo, GpuPath
@@ -41,6 +43,36 @@ def unsuitable(
         return _of_catalog(image, host)
     except ConsoleError:
         return ()
+
+
+def unsuitable_advice(
+    session: Session, image: str, *, gpus: Sequence[Gpu], path: GpuPath, info: EngineInfo
+) -> Said | None:
+    """The same in one, with the change to the image that would run, where the catalog has one; None when it runs."""
+    from gpuconsole.services.fitting import traits_of
+
+    told = unsuitable(session, image, gpus=gpus, path=path, info=info)
+    if not told:
+        return None
+    host = traits_of(session.gpus.snapshot(), gpus, path=path, architecture=info.architecture)
+    instead = _instead(image, host)
+    return Said(" ".join(told), change=Change("image", instead) if instead else None)
+
+
+def _instead(name: str, host: HostTraits) -> str | None:
+    """The image of the catalog that is nearest to this one and runs; None when it is not of the catalog."""
+    from gpuconsole.services.catalog import load_catalog, view_catalog
+
+    try:
+        catalog = load_catalog()
+        known = catalog.find(name)
+        if known is None:
+            return None
+        views = view_catalog(catalog, host)
+    except ConsoleError:
+        return None
+    view = next(view for view in views if view.image.reference == known.reference)
+    return view.instead.reference if view.instead else None
 
 
 def unsuitable_by_catalog(session: Session, name: str) -> tuple[str, ...]:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from gpuconsole.core.errors import ConsoleError
 from gpuconsole.images.reference import parse
+from gpuconsole.launch.changes import Change
+from gpuconsole.launch.preflight import Said
 from gpuconsole.services.startingimage import moving_tag
 
 if TYPE_CHECKING:
@@ -14,12 +16,20 @@ if TYPE_CHECKING:
 
 def latest_note(session: Session, written: str) -> str | None:
     """A sentence for a reference with the tag ``latest`` or none, with the newest tag that runs here; else None."""
+    advice = latest_advice(session, written)
+    return advice.message if advice is not None else None
+
+
+def latest_advice(session: Session, written: str) -> Said | None:
+    """The same, and the change of the image where the catalog has one for it."""
     if not moving_tag(written):
         return None
     name = parse(written).name
     best = _newest_fitting(session, name)
     told = f"{name}:latest means another image with every release"
-    return f"{told}; the newest of the catalog that runs here is {best}." if best else f"{told}; name a tag, or pin it."
+    if best is None:
+        return Said(f"{told}; name a tag, or pin it.")
+    return Said(f"{told}; the newest of the catalog that runs here is {best}.", change=Change("image", best))
 
 
 def _newest_fitting(session: Session, name: str) -> str | None:

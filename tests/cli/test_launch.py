@@ -223,7 +223,7 @@ def test_a_dry_run_prints_one_line_and_makes_nothing(engine_modern: Engine, nvml
     second = {"index": "1", "uuid": TWO_GPUS[1].uuid, "name": "NVIDIA H200", "given_to": []}
     (found,) = document.pop("findings")
     assert (found["slug"], found["severity"], found["field"]) == ("nothing-mounted", "warn", "--volume")
-    assert found["change"] == {"option": "volumes", "value": ".:/workspace", "add": True}
+    assert found["change"] == {"option": "volumes", "value": ".:/workspace", "add": True, "instead": ""}
     assert document == {
         "schema": "gpuconsole.launch/1", "container": None, "command": line, "gpus": [second],
         "notes": [f"{found['sentence']} {found['fix']}"],

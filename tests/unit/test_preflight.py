@@ -12,6 +12,7 @@ from gpuconsole.engine.model import EngineInfo, GpuPath, Image, Mount
 from gpuconsole.engine.request import CreateRequest, DeviceRequest, PortRequest, Ulimit
 from gpuconsole.gpu.model import Gpu, GpuProcess, GpuStatus, ProcessKind
 from gpuconsole.host.facts import LaunchFacts
+from gpuconsole.launch.changes import Change
 from gpuconsole.launch.gpupath import GpuRoute
 from gpuconsole.launch.gpus import GpuChoice
 from gpuconsole.launch.preflight import Facts, Finding, Folder, Said, Severity, examine, standing
@@ -32,6 +33,8 @@ INFO = EngineInfo(endpoint="unix:///var/run/docker.sock", name="docker", memory_
 CALM = Facts(SPEC, REQUEST, INFO, uid=1000, home="/home/me", image=IMAGE, memory_available_bytes=40 * GIB,
              folders={"/home/me/project": Folder(True, True, 1000, "ext4")})  # fmt: skip
 """A launch with nothing wrong in it."""
+
+OTHER = Change("image", "other/one:2")
 
 
 def gpu(index: int = 0, *, name: str = "NVIDIA H200", used: int = 0, pids: tuple[int, ...] = ()) -> Gpu:
@@ -93,8 +96,12 @@ CASES: dict[str, tuple[list[Facts], list[Facts]]] = {
     ),
     "gpu-variable": (
         [spec(given(gpu()), variables=(Variable("CUDA_VISIBLE_DEVICES", "1"),)),
-         replace(given(gpu()), image=replace(IMAGE, environment=(("CUDA_VISIBLE_DEVICES", "0"),)))],
-        [given(gpu()), spec(variables=(Variable("CUDA_VISIBLE_DEVICES", ""),)),
+         replace(given(gpu()), image=replace(IMAGE, environment=(("CUDA_VISIBLE_DEVICES", "1"),))),
+         spec(given(gpu()), variables=(Variable("CUDA_VISIBLE_DEVICES", ""),)),
+         spec(given(gpu(0), gpu(1)), variables=(Variable("CUDA_VISIBLE_DEVICES", "1,0"),))],
+        [given(gpu()), spec(given(gpu(0), gpu(1)), variables=(Variable("CUDA_VISIBLE_DEVICES", "0, 1"),)),
+         replace(given(gpu()), image=replace(IMAGE, environment=(("CUDA_VISIBLE_DEVICES", "0"),))),
+         spec(variables=(Variable("CUDA_VISIBLE_DEVICES", ""),)),
          replace(given(gpu()), image=replace(IMAGE, environment=(("NVIDIA_VISIBLE_DEVICES", "all"),)))],
     ),
     "tegra-runtime": ([TEGRA], [request(TEGRA, gpu_path=GpuPath.RUNTIME), given(gpu())]),
@@ -205,8 +212,8 @@ CASES: dict[str, tuple[list[Facts], list[Facts]]] = {
     ),
     "restart-rm": ([spec(auto_remove=True, restart_policy="always")], [spec(auto_remove=True),
                                                                        spec(restart_policy="always")]),
-    "image-verdict": ([replace(CALM, unfit="It will not run here.")], [CALM]),
-    "image-latest": ([replace(CALM, moving="latest means another image.")], [CALM]),
+    "image-verdict": ([replace(CALM, unfit=Said("It will not run here.", change=OTHER))], [CALM]),
+    "image-latest": ([replace(CALM, moving=Said("latest means another image.", change=OTHER))], [CALM]),
     "image-unresolved": ([replace(CALM, unresolved="It is not here.")], [CALM]),
     "entrypoint": (
         [replace(COMMANDED, image=replace(IMAGE, entrypoint=words)) for words in
@@ -260,10 +267,11 @@ def test_every_rule_has_both_kinds_of_cases() -> None:
 
 
 def test_refusals_come_first_and_only_what_can_be_lifted_is() -> None:
-    facts = replace(mounted("/etc"), name_taken=Said("The name is taken."), moving="It moves.", selinux=True)
+    facts = replace(mounted("/etc"), name_taken=Said("The name is taken."), moving=Said("It moves."), selinux=True)
     found = examine(facts)
     severities = [finding.severity for finding in found]
-    assert severities == sorted(severities, key=lambda severity: severity is not Severity.REFUSE)
+    assert severities == sorted(severities, key=list(Severity).index)
+    assert set(severities) == set(Severity)
     assert {finding.slug for finding in standing(found, ())} == {"dangerous-mount", "name-taken"}
     assert {finding.slug for finding in standing(found, ("dangerous-mount",))} == {"name-taken"}
     assert {finding.slug for finding in standing(found, ("dangerous-mount", "name-taken"))} == {"name-taken"}
@@ -298,7 +306,7 @@ def test_a_privileged_container_has_all_gpus_and_says_so_where_some_were_not_cho
 def test_what_is_refused_is_told_once_and_what_is_lifted_still_is() -> None:
     from gpuconsole.services.preflight import warnings
 
-    found = examine(replace(mounted("/etc"), moving="It moves."))
+    found = examine(replace(mounted("/etc"), moving=Said("It moves.")))
     assert warnings(found) == ("It moves. 'gpuconsole pin' keeps this one.",)
     lifted = warnings(found, ("dangerous-mount",))
     assert len(lifted) == 2
