@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gpuconsole.core.errors import BadFile
 from gpuconsole.core.store import Store
-from gpuconsole.services.secrets import mask_arguments, mask_text, mask_value
+from gpuconsole.services.secrets import MASK, mask_arguments, mask_text, mask_value
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS launch_drafts (folder TEXT PRIMARY KEY, written_at REAL NOT NULL, typed TEXT NOT NULL);
@@ -20,6 +20,8 @@ KEPT = 200
 """Folders that are remembered; those not launched from for longest go."""
 _NOT_KEPT = ("name",)
 """A name is taken by the container that was launched with it."""
+_PATHS = ("secrets",)
+"""What a secret is called and where its file is, which is none itself."""
 
 Typed = Mapping[str, str]
 """Fields of the form, by key."""
@@ -92,7 +94,7 @@ def harmless(typed: Typed) -> dict[str, str]:
             text = _environment(text)
         elif key in ("command", "entrypoint"):
             text = _command(text)
-        elif mask_text(text) != text:
+        elif key not in _PATHS and (MASK in text or mask_text(text) != text):
             text = ""
         kept[key] = text
     return kept
@@ -106,7 +108,7 @@ def _environment(text: str) -> str:
     kept = []
     for word in words:
         name, separator, value = word.partition("=")
-        secret = separator and mask_value(name, value) != value
+        secret = separator and (MASK in value or mask_value(name, value) != value)
         kept.append(name if secret else word)
     return shlex.join(kept)
 
@@ -116,4 +118,4 @@ def _command(text: str) -> str:
         words = shlex.split(text)
     except ValueError:
         return ""
-    return text if tuple(words) == mask_arguments(words) and mask_text(text) == text else ""
+    return text if MASK not in text and tuple(words) == mask_arguments(words) and mask_text(text) == text else ""

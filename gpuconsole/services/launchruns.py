@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gpuconsole.core.errors import ConsoleError
@@ -52,6 +52,8 @@ class LaunchRun:
         options: What to launch, as typed.
         on_news: Told on the thread where it is.
         on_end: Told on the thread how it ended; SpecInvalid when it did not even begin.
+        profile: Which profile the options began as; empty when none.
+        when_free: Wait until nobody is on the GPUs it is to get.
     """
 
     def __init__(
@@ -61,11 +63,15 @@ class LaunchRun:
         *,
         on_news: Callable[[LaunchNews], None],
         on_end: Callable[[Launched | ConsoleError], None],
+        profile: str = "",
+        when_free: bool = False,
     ) -> None:
         self._desk = desk
         self._options = options
         self._on_news = on_news
         self._on_end = on_end
+        self._profile = profile
+        self._when_free = when_free
         self._cancellation = Cancellation()
         self._told_at = 0.0
         self._run_id = ""
@@ -80,7 +86,7 @@ class LaunchRun:
 
     def _work(self) -> None:
         try:
-            spec = spec_of(self._desk.session, self._options)
+            spec = replace(spec_of(self._desk.session, self._options), profile=self._profile)
         except SpecInvalid as error:
             self._on_end(error)
             return
@@ -92,8 +98,10 @@ class LaunchRun:
         self._desk.hold(self._run_id, self._cancellation, threading.current_thread())
         outcome: Launched | ConsoleError
         try:
-            outcome = launch(self._desk.session, spec, self._step, cancel=self._cancellation)
-            runs.end(self._run_id, *_conclusion(outcome), subject=outcome.name, subject_id=outcome.id)
+            outcome = launch(self._desk.session, spec, self._step, cancel=self._cancellation, when_free=self._when_free)
+            state, headline = _conclusion(outcome)
+            headline += f", from the profile {self._profile}" if self._profile else ""
+            runs.end(self._run_id, state, headline, subject=outcome.name, subject_id=outcome.id)
         except ConsoleError as error:
             state = RunState.CANCELLED if self._cancellation.requested else RunState.FAILED
             runs.end(self._run_id, state, f"{error.message} → {error.hint}" if error.hint else error.message)
@@ -110,6 +118,9 @@ class LaunchRun:
 
     def _step(self, step: LaunchStep) -> None:
         news = LaunchNews(_WORDS[step.phase])
+        if step.phase is Phase.WAIT and step.plan is not None:
+            taken = "; ".join(f"{unit.label}: {unit.state}" for unit in step.plan.choice.units)
+            news = LaunchNews(plain_line(f"{news.words}: {taken}"))
         if step.pull is not None:
             now, pull = time.monotonic(), step.pull
             if now - self._told_at < _PULL_NEWS_S and pull.layers_done < pull.layers:
