@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from gpuconsole.core.errors import ConsoleError
 from gpuconsole.services.imagenews import Around, ImageNews
-from gpuconsole.services.overview import Overview
+from gpuconsole.services.machinelook import MachineLook
 from gpuconsole.services.sampler import Sampler
 from gpuconsole.services.uids import Uids
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from gpuconsole.engine.model import Container, EngineEvent, EngineInfo, Usage
     from gpuconsole.engine.protocol import Engine
     from gpuconsole.host.model import HostView
-    from gpuconsole.host.usage import UsageReader
     from gpuconsole.services.containers import ContainerView
     from gpuconsole.services.images import ImageView
     from gpuconsole.services.runs import Run
@@ -82,8 +81,7 @@ class Feed:
         self._session = session
         self._listener: Listener | None = None
         self._drawn = threading.Event()
-        self._overview = Overview(session)
-        self._usage: UsageReader | None = None
+        self._machine = MachineLook(session)
         self._uids = Uids()
         self._images = ImageNews(session, around=self._around_images, listener=lambda: self._told, runs=runs)
         self._lock = threading.Lock()
@@ -163,21 +161,12 @@ class Feed:
 
     def _look(self) -> HostView:
         with self._lock:
-            containers = self._containers
-        view = self._overview.look(names={one.id: one.name for one in containers})
-        usages = self._read_usages(containers) if containers and self._local else {}
+            containers = self._containers if self._local else ()
+        # What watches memory would keep the first look from being drawn.
+        view, usages = self._machine.look(containers, wanted=self._wanted, watch=self._drawn.is_set())
         with self._lock:
             self._usages = {key: usage for key, usage in self._usages.items() if key in self._wanted} | usages
         return view
-
-    def _read_usages(self, containers: tuple[Container, ...]) -> dict[str, Usage]:
-        from gpuconsole.host.usage import UsageReader, pids_of
-
-        if self._usage is None:
-            self._usage = UsageReader()
-        return self._usage.read(
-            pids_of((one.id, one.pid) for one in containers if one.id in self._wanted and one.running)
-        )
 
     def _looked(self, view: HostView) -> None:
         with self._lock:
