@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gpuconsole.engine.model import Container
-    from gpuconsole.host.model import Holder
+    from gpuconsole.host.model import Holder, HostView
     from gpuconsole.services.benchdesk import BenchDesk
     from gpuconsole.services.cancelling import Cancellation
     from gpuconsole.services.drafts import Drafts
@@ -113,6 +113,10 @@ class Desk:
             self._feed = Feed(self.session, interval_s=interval_s, runs=self.runs.all)
             self._feed.start()
         return self._feed
+
+    def first_look(self, patience_s: float) -> HostView | None:
+        """The GPUs as seen first, waited for no longer than that; None when nothing was seen, or nobody looks yet."""
+        return self._feed.first_look(patience_s) if self._feed is not None else None
 
     def drawn(self) -> None:
         """The first look at the GPUs is on the screen."""

@@ -81,6 +81,7 @@ class Feed:
         self._session = session
         self._listener: Listener | None = None
         self._drawn = threading.Event()
+        self._seen = threading.Event()
         self._machine = MachineLook(session)
         self._uids = Uids()
         self._images = ImageNews(session, around=self._around_images, listener=lambda: self._told, runs=runs)
@@ -108,6 +109,12 @@ class Feed:
         if host is not None:
             listener.host_looked(host)
         threading.Thread(target=self._watch, name="engine-opener", daemon=True).start()
+
+    def first_look(self, patience_s: float) -> HostView | None:
+        """The GPUs as seen first, waited for no longer than ``patience_s``; None while nothing was seen."""
+        self._seen.wait(patience_s)
+        with self._lock:
+            return self._host
 
     def drawn(self) -> None:
         """The first look at the GPUs was drawn."""
@@ -171,6 +178,7 @@ class Feed:
     def _looked(self, view: HostView) -> None:
         with self._lock:
             self._host, listener = view, self._listener
+        self._seen.set()
         self._images.host_looked(view)
         # First joined, then told: what comes at the same time is drawn at the same time.
         joined = self._joined()

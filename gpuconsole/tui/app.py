@@ -35,6 +35,10 @@ PACES_S = (0.5, 1.0, 2.0, 5.0, 10.0)
 """Seconds between looks that can be chosen."""
 
 
+_FIRST_LOOK_S = 0.1
+"""The first screen waits so long for the GPUs, which were begun to be looked at before; else it is drawn twice."""
+
+
 class ConsoleApp(HearingApp):
     """The console.
 
@@ -110,6 +114,7 @@ class ConsoleApp(HearingApp):
         """Hear what was and will be seen; the GPUs stand in the first screen when the driver was quick."""
         for number in self.leave_at:
             asyncio.get_running_loop().add_signal_handler(number, self.leave_by_signal, number)
+        self.host_view = self.desk.first_look(_FIRST_LOOK_S)
         self.desk.start(Bridge(self), self.pace_s)
 
     def on_unmount(self) -> None:

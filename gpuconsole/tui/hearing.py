@@ -52,10 +52,13 @@ class HearingApp(RoomyApp):
         super().__init__(**options)
         self.history = GpuHistory()
         self.ringing = Ringing()
+        self._heard = False
+        """Of the GPUs."""
 
     @on(messages.HostLooked)
     def _see_host(self, message: messages.HostLooked) -> None:
-        if self.host_view is None:
+        if not self._heard:
+            self._heard = True
             self.call_after_refresh(self.desk.drawn)
         self.history.add(message.view)
         self.host_view = message.view

@@ -6,15 +6,15 @@ from pathlib import PurePath
 
 from gpuconsole.core.paths import styles_dir
 
-_LATER = frozenset(("bench", "images"))
-"""Each of these is named by its screens as their ``CSS_PATH``."""
+_AT_START = ("app", "main")
+"""The frame, and the first screen. Every other sheet is named by its screens as their ``CSS_PATH``."""
 
 
 def at_start() -> list[str | PurePath]:
     """The sheets that the app itself reads."""
-    return [str(path) for path in sorted(styles_dir().glob("*.tcss")) if path.stem not in _LATER]
+    return [path for name in _AT_START for path in of(name)]
 
 
-def of(name: str) -> str:
-    """The sheet of some screens, for their ``CSS_PATH``."""
-    return str(styles_dir() / f"{name}.tcss")
+def of(*names: str) -> list[str | PurePath]:
+    """The sheets of a screen, for its ``CSS_PATH``; a screen made from another names that one's too."""
+    return [str(styles_dir() / f"{name}.tcss") for name in names]

@@ -23,7 +23,7 @@ from gpuconsole.services.images import ImageView
 from gpuconsole.services.runs import Run
 from gpuconsole.services.secrets import mask_arguments, mask_text
 from gpuconsole.services.tunnels import Server, tunnel
-from gpuconsole.tui import actions
+from gpuconsole.tui import actions, sheets
 from gpuconsole.tui.present.cell import Cell, Column, Row
 from gpuconsole.tui.screens.lending import terminal_lent
 from gpuconsole.tui.widgets.grid import Grid
@@ -140,6 +140,7 @@ def _of_gpu(view: GpuView) -> list[tuple[str, str | None]]:
 class CopyScreen(ModalScreen[None]):
     """A list of texts; enter copies one."""
 
+    CSS_PATH = sheets.of("copying")
     app: ConsoleApp
     HELP = (
         "Enter copies. Where the terminal has no clipboard, {copy.plain} shows the text bare, "

@@ -11,7 +11,7 @@ from textual.containers import VerticalScroll
 
 from gpuconsole.core.text import shorten
 from gpuconsole.services import ringing
-from gpuconsole.tui import actions
+from gpuconsole.tui import actions, sheets
 from gpuconsole.tui.present import details
 from gpuconsole.tui.present.cell import Cell
 from gpuconsole.tui.present.gpu import ring_word
@@ -35,6 +35,7 @@ _SCROLLING = (
 class DetailsScreen(Doing):
     """A thing's name and fields."""
 
+    CSS_PATH = sheets.of("details")
     app: ConsoleApp
     HELP = "Arrows and page keys scroll. What is shown follows the thing as it changes."
     AUTO_FOCUS = "#body"

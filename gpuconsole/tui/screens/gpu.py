@@ -12,7 +12,7 @@ from textual.containers import VerticalScroll
 from gpuconsole.host.model import GpuView, Holder
 from gpuconsole.services.ringing import process_key
 from gpuconsole.services.runs import RunKind
-from gpuconsole.tui import actions
+from gpuconsole.tui import actions, sheets
 from gpuconsole.tui.present import benchpast, details, gpudetails, process
 from gpuconsole.tui.present.cell import Cell
 from gpuconsole.tui.screens.detailing import DetailsScreen
@@ -32,6 +32,7 @@ SPANS_S = (120.0, 600.0, 1800.0)
 class GpuScreen(DetailsScreen):
     """A GPU, with its history and the processes on it."""
 
+    CSS_PATH = sheets.of("details", "gpu")
     app: ConsoleApp
     subject: GpuSubject
     HELP = "Enter opens the process under the cursor; page keys scroll; {gpu.span} shows a longer or shorter history."

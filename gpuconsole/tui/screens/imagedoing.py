@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gpuconsole.images.reference import shorter
 from gpuconsole.services.kinds import is_catalog_image, is_image
 from gpuconsole.services.runs import Run, RunKind
 from gpuconsole.tui.screens.asker import Asker
@@ -79,6 +78,8 @@ class ImageDoing(Asker):
 
     def _begin_pull(self, name: str) -> str:
         begun = self.app.desk.images.pull(name)
+        from gpuconsole.images.reference import shorter
+
         reference = shorter(begun.reference)
         where = f"{self.app.keys.name('tabs.runs')} on the main screen shows it"
         if not begun.fresh:

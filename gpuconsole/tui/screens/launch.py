@@ -18,7 +18,7 @@ from gpuconsole.core.text import plain_line
 from gpuconsole.launch.spec import SpecInvalid
 from gpuconsole.services.launching import Launched
 from gpuconsole.services.launchruns import LaunchNews, LaunchRun
-from gpuconsole.tui import actions
+from gpuconsole.tui import actions, sheets
 from gpuconsole.tui.messages import ActionDone, ActionFailed
 from gpuconsole.tui.present import launchform, launchtext
 from gpuconsole.tui.present.cell import Cell
@@ -42,6 +42,7 @@ class LaunchScreen(Weighing):
         image: The image to begin with; None proposes one.
     """
 
+    CSS_PATH = sheets.of("launch")
     app: ConsoleApp
     HELP = (
         "{launch.start}, or enter on Launch, starts the container. Tab and the arrows go through the fields; down "

@@ -18,7 +18,7 @@ from textual.widgets import Input
 
 from gpuconsole.engine.model import Container
 from gpuconsole.services.logfollow import LogFollower, LogState, LogStatus
-from gpuconsole.tui import actions
+from gpuconsole.tui import actions, sheets
 from gpuconsole.tui.present import logs
 from gpuconsole.tui.present.cell import Cell
 from gpuconsole.tui.screens.asker import Asker
@@ -44,6 +44,7 @@ class LogScreen(Asker):
         container: Whose; it need not run.
     """
 
+    CSS_PATH = sheets.of("logs")
     app: ConsoleApp
     HELP = (
         "The container's output, harmless. Scrolling up stops the following, end or {logs.follow} goes on with it. "

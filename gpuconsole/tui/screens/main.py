@@ -89,7 +89,8 @@ class MainScreen(ImageTab, Doing, Screen[None]):
         self.query_one("#filter", Input).display = False
         self._show_tab()
         self.set_interval(1.0, self._tick)
-        self._changed()
+        self.query_one(GpuStrip).fit(self.app.size.height)
+        self._draw_news()  # with the GPUs, where they were quick: so the first screen is drawn once
 
     @property
     def listing(self) -> Listing:
@@ -104,7 +105,7 @@ class MainScreen(ImageTab, Doing, Screen[None]):
     @property
     def list_width(self) -> int:
         """Cells a line of the lists has."""
-        return self.query_one("#lists").size.width or self.size.width
+        return self.query_one("#lists").size.width or self.size.width or self.app.size.width
 
     @property
     def thing(self) -> Thing | None:
@@ -144,7 +145,7 @@ class MainScreen(ImageTab, Doing, Screen[None]):
             self.app.desk.look_at(frozenset())
 
     def _draw(self) -> None:
-        app, width = self.app, self.size.width
+        app, width = self.app, self.size.width or self.app.size.width
         now = self._drawn_at = app.now()
         self.query_one("#top", Lines).show([top.line(app.host_view, app.engine_info, host_name=app.desk.host_name,
                                                       width=width, now=now, pace_s=app.pace_s,
@@ -184,8 +185,7 @@ class MainScreen(ImageTab, Doing, Screen[None]):
 
     def on_resize(self, event: events.Resize) -> None:
         """Fit the strip."""
-        self.query_one(GpuStrip).rows_at_most = max(2, min(17, (event.size.height - 6) // 2))
-        self.query_one(GpuStrip).draw()
+        self.query_one(GpuStrip).fit(event.size.height)
         self._draw()
 
     # --- which list, which rows ---

@@ -12,6 +12,8 @@ from textual.containers import Horizontal, Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Static
 
+from gpuconsole.tui import sheets
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
@@ -33,6 +35,7 @@ class Question:
 class QuestionScreen(ModalScreen[bool]):
     """Asks, and gives the answer."""
 
+    CSS_PATH = sheets.of("question")
     HELP = "Enter presses the button in focus; tab goes to the other; esc means no."
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,n", "no", "No"),

@@ -10,6 +10,7 @@ from textual.containers import VerticalScroll
 from textual.screen import Screen
 from textual.widgets import Static
 
+from gpuconsole.tui import sheets
 from gpuconsole.tui.present.cell import Cell
 from gpuconsole.tui.widgets.keyline import KeyLine
 from gpuconsole.tui.widgets.lines import Lines
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 class ReadingScreen(Screen[None]):
     """Shows a text until it is closed."""
 
+    CSS_PATH = sheets.of("reading")
     app: ConsoleApp
     HELP = "Arrows and page keys scroll; y copies the whole text."
     BINDINGS: ClassVar[list[BindingType]] = [

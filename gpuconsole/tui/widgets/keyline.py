@@ -27,10 +27,11 @@ class KeyLine(Lines):
 
     def draw(self) -> None:
         """Choose what fits."""
-        if not self.is_mounted or self.size.width == 0:
+        width = self.size.width or self.app.size.width
+        if not self.is_mounted or width == 0:
             return
         entries = self._entries()
-        room, chosen = self.size.width - 1, []
+        room, chosen = width - 1, []
         for rank, order, key, label in sorted(entries):
             width = len(key) + 1 + len(label) + 2
             if width <= room + 2:

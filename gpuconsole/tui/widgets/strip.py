@@ -60,7 +60,7 @@ class GpuStrip(Lines, can_focus=True):
         self.marks: frozenset[str] = frozenset()
         """Keys of what rings."""
         self.rows_at_most = 8
-        """Rows the strip may take; set by the screen from its height."""
+        """Rows the strip may take."""
 
     def look(self, host: HostView, *, draw: bool = True) -> None:
         """Show what was seen; of what was not shown before the history grows by one.
@@ -82,6 +82,11 @@ class GpuStrip(Lines, can_focus=True):
         if draw:
             self.draw()
 
+    def fit(self, height: int) -> None:
+        """Take no more rows than suit a window of ``height`` rows."""
+        self.rows_at_most = max(2, min(17, (height - 6) // 2))
+        self.draw()
+
     @property
     def chosen(self) -> GpuView | None:
         """The GPU under the cursor."""
@@ -93,11 +98,16 @@ class GpuStrip(Lines, can_focus=True):
         count = len(self._host.gpus) if self._host else 0
         if count <= max(1, self.rows_at_most - 1):
             return 1
-        return max(1, (self.size.width + 2) // (_BRIEF_WIDTH + 2))
+        return max(1, (self._width + 2) // (_BRIEF_WIDTH + 2))
+
+    @property
+    def _width(self) -> int:
+        """Cells of a line; before it has a place, those of the window, which it will take from side to side."""
+        return self.size.width or self.app.size.width
 
     def draw(self) -> None:
         """Make the lines anew from what was seen last."""
-        if self._host is None or self.size.width == 0:
+        if self._host is None or self._width == 0:
             return
         views = list(self._host.gpus)
         per_line = self._per_line
@@ -108,7 +118,7 @@ class GpuStrip(Lines, can_focus=True):
         room = self.rows_at_most * per_line
         # More than fit: the worst come first, so that what needs a look is never cut off.
         self._order = views if len(views) <= room else sorted(views, key=_worst_first)[:room]
-        width = (self.size.width - 2 * (per_line - 1)) // per_line
+        width = (self._width - 2 * (per_line - 1)) // per_line
         lines = []
         for start in range(0, len(self._order), per_line):
             line: list[Cell] = []
@@ -120,7 +130,7 @@ class GpuStrip(Lines, can_focus=True):
         self.show(lines)
 
     def _spark_width(self) -> int:
-        return min(30, max(5, (self.size.width - 72) // 2))
+        return min(30, max(5, (self._width - 72) // 2))
 
     def _rings(self, view: GpuView) -> bool:
         return ringing.key_of(view) in self.marks
@@ -131,7 +141,7 @@ class GpuStrip(Lines, can_focus=True):
 
     def _columns(self) -> tuple[int, int, int, bool, int]:
         """Widths: name, spark, bar; whether the power limit is shown; width for the holders."""
-        width = self.size.width
+        width = self._width
         names = max((len(short_name(view.gpu.name)) for view in self._order or self._all()), default=3)
         name = min(16, max(7, names + 4))
         spark = self._spark_width()
@@ -158,7 +168,7 @@ class GpuStrip(Lines, can_focus=True):
         name, spark, bar, limit, holders = self._columns()
         state = present.state_cell(view, glyphs)
         if gpu.problem:
-            text = fitted(f" {gpu.problem}", max(0, self.size.width - name))
+            text = fitted(f" {gpu.problem}", max(0, self._width - name))
             return self._marked(view, (Cell(fitted(f" {gpu.index} {short_name(gpu.name)}", name), "strong"),
                                        Cell(text, "critical")))  # fmt: skip
         power = present.power_cell(gpu).text
