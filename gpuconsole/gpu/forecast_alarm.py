@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from gpuconsole.gpu.forecast_ahead import full_in
 from gpuconsole.gpu.forecast_model import Settings, Trend
-from gpuconsole.gpu.forecast_trend import full_in
 from gpuconsole.gpu.state import MemoryState
 
 _CULPRIT = 0.2

@@ -75,6 +75,8 @@ class Curve:
 
     def _has_begun_anew(self, value: float) -> bool:
         """Less than half of what it rested at is another use of the memory, as after a model was unloaded."""
+        if value >= self.high / 2:
+            return False
         level = self.points[self._floor()].level
         return value < level / 2 and level > 10 * self._settings.step * self.capacity
 

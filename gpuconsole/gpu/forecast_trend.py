@@ -1,4 +1,4 @@
-"""Whether a memory's growth is a trend, and when memory is full if it goes on: pure arithmetic on points.
+"""Whether a memory's growth is a trend, and which: pure arithmetic on points.
 
 Nothing here knows seconds or bytes: growth is measured against the growth time seen so far, so that a leak of minutes
 and one of days look alike.
@@ -6,12 +6,12 @@ and one of days look alike.
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from statistics import correlation, median
+from typing import NamedTuple
 
 from gpuconsole.gpu.forecast_curve import Curve
 from gpuconsole.gpu.forecast_loading import Point
@@ -33,8 +33,22 @@ _WALL = 0.95
 """Of the capacity: above it an allocator that frees and takes again goes on growing, though its mark cannot rise."""
 _LENGTHENING = 0.75
 """Concordance of the times between peaks from which on they are said to lengthen."""
-_FAR = 4000
-"""Steps looked ahead."""
+
+
+class _Stretch(NamedTuple):
+    """The growth that tells of the future."""
+
+    points: list[Point]
+    bend: float
+    """How much it bends over its length; 0 is steady."""
+    start: float
+    """Since when growth has been seen."""
+    pause_s: float
+    """The longest usual time between steps."""
+    rest_s: float
+    """Time before the first step."""
+    tail_bytes: float
+    """What loading died away by before it."""
 
 
 class TrendReader:
@@ -49,27 +63,24 @@ class TrendReader:
         self._curve = curve
         self._settings = settings
         self._known: tuple[int, int | None, Point] | None = None
-        self._segment: tuple[list[Point], float, float] = [], 0.0, 0.0
+        self._stretch: _Stretch | None = None
 
     def trend(self, now: float) -> Trend | None:
         """The growth that goes on at ``now``; None when there is none, or too little to tell."""
         curve, settings = self._curve, self._settings
-        points = curve.growth()
         if curve.cyclic:
-            return _of_peaks(curve, points, now, settings)
-        if sum(point.steps for point in points[1:]) < settings.steps:
-            return None
-        known = len(points), curve.base, points[-1]
+            return _of_peaks(curve, curve.growth(), now, settings)
+        known = len(curve.points), curve.base, curve.points[-1]
         if known != self._known:
-            self._known, self._segment = known, _stretch(points, curve.sampling_s, settings)
-        segment, bend, start = self._segment
-        trend = _stated(segment, bend, now, _pause(segment), curve, settings)
-        if trend is None:
+            self._known, self._stretch = known, _stretch_of(curve, settings)
+        stretch = self._stretch
+        trend = _stated(stretch, now, curve, settings) if stretch is not None else None
+        if stretch is None or trend is None:
             return None
-        rest = max(0.0, points[1].t - points[0].t - trend.interval_s)
-        if rest < trend.interval_s and trend.gained_bytes < _TAIL * curve.tail():
+        rest = max(0.0, stretch.rest_s - trend.interval_s)
+        if rest < trend.interval_s and trend.gained_bytes < _TAIL * stretch.tail_bytes:
             return None
-        seen = now - start
+        seen = now - stretch.start
         return replace(trend, seen_s=seen + min(rest, _REST * seen))
 
     def loading(self, now: float) -> bool:
@@ -150,6 +161,15 @@ def _timed(points: Sequence[Point]) -> list[Point]:
     first = points[1]
     start = max(points[0].t, first.t - first.steps * median(_gaps(points)))
     return [points[0]._replace(t=start), *points[1:]]
+
+
+def _stretch_of(curve: Curve, settings: Settings) -> _Stretch | None:
+    """None where there are too few steps to tell."""
+    points = curve.growth()
+    if sum(point.steps for point in points[1:]) < settings.steps:
+        return None
+    segment, bend, start = _stretch(points, curve.sampling_s, settings)
+    return _Stretch(segment, bend, start, _pause(segment), points[1].t - points[0].t, curve.tail())
 
 
 def _stretch(points: Sequence[Point], sampling_s: float, settings: Settings) -> tuple[list[Point], float, float]:
@@ -233,14 +253,13 @@ def _best_knot(points: Sequence[Point], settings: Settings) -> tuple[float, int 
     return best, found
 
 
-def _stated(
-    points: Sequence[Point], bend: float, now: float, pause: float, curve: Curve, settings: Settings
-) -> Trend | None:
+def _stated(stretch: _Stretch, now: float, curve: Curve, settings: Settings) -> Trend | None:
+    points, bend = stretch.points, stretch.bend
     steps = sum(point.steps for point in points[1:])
     begin, end = points[0], points[-1]
     gained, span = end.level - begin.level, end.t - begin.t
     moved = curve.moved_t if curve.high >= _WALL * curve.capacity else end.t
-    if steps < settings.steps or now - max(moved, end.t) > settings.stopped * pause + curve.sampling_s / 2:
+    if steps < settings.steps or now - max(moved, end.t) > settings.stopped * stretch.pause_s + curve.sampling_s / 2:
         return None
     largest = max((b.level - a.level) / b.steps for a, b in pairwise(points))
     if span <= 0 or largest > settings.biggest * gained:
@@ -260,35 +279,3 @@ def _stated(
         bend=by_step,
         steady_step_bytes=mean,
     )
-
-
-def full_in(trends: Sequence[Trend], room: float, *, straight: bool = False) -> float | None:
-    """Seconds until the steps of all ``trends`` together need more than ``room``; None when they never will.
-
-    Args:
-        trends: What grows.
-        room: Bytes that are left for it.
-        straight: Let each go on with its mean step, as if it did not bend.
-    """
-    queue = [(_next(trend), index) for index, trend in enumerate(trends)]
-    heapq.heapify(queue)
-    waits = [trend.interval_s for trend in trends]
-    sizes = [trend.steady_step_bytes if straight else trend.step_bytes for trend in trends]
-    rate = sum(size / trend.interval_s for size, trend in zip(sizes, trends, strict=True))
-    if (straight or all(trend.bend == 0.0 for trend in trends)) and room > 200 * max(sizes):
-        return room / rate if rate > 0 else None
-    for _ in range(_FAR):
-        at, index = heapq.heappop(queue)
-        room -= sizes[index]
-        if room < 0:
-            return max(at, 0.0)
-        if not straight:
-            sizes[index] *= math.exp(trends[index].bend)
-        waits[index] += trends[index].drift_s
-        heapq.heappush(queue, (at + waits[index], index))
-    return None
-
-
-def _next(trend: Trend) -> float:
-    """When the next step is due; an overdue one at any moment."""
-    return max(trend.interval_s - trend.since_s, 0.0)

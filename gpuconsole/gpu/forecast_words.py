@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from gpuconsole.core.text import duration, size
 from gpuconsole.gpu.forecast_model import Subject, Trend
 from gpuconsole.gpu.state import MemoryState
@@ -49,6 +51,7 @@ def levels_off(who: str, trend: Trend) -> str:
     return f"{who}{growth(trend)}; it does not look like filling the memory soon"
 
 
+@lru_cache(maxsize=512)
 def flat(state: MemoryState, used: float, capacity: float, *, what: str) -> str:
     """The line for something that does not grow."""
     amount = f"{size(round(used))} of {size(round(capacity))}"

@@ -102,7 +102,7 @@ class MemoryWatch:
         if said.state is MemoryState.STEADY and self._looks.get(index, 0) < self._settings.idle_samples:
             said = None  # whether it computes at all is not known before
         holders = tuple(
-            replace(each, outlook=found) if (found := processes.get((index, each.pid))) is not None else each
+            replace(each, outlook=found) if (found := processes.get((index, each.pid))) and _is_news(found) else each
             for each in view.holders
         )
         return replace(view, outlook=said, holders=holders)
@@ -127,6 +127,11 @@ class MemoryWatch:
 def _is_watched(gpu: Gpu) -> bool:
     """Its memory is one: neither divided into instances, nor the processor's own, which the host's RAM is."""
     return not gpu.migs and not gpu.unified_memory
+
+
+def _is_news(said: Assessment) -> bool:
+    """There is more to say of a process than that it is calm."""
+    return said.rate_bytes_s is not None or said.state is MemoryState.LOADING
 
 
 def _gpu(view: GpuView, taken_over: set[tuple[int, int]]) -> GpuMemory:
