@@ -14,11 +14,8 @@ from textual.screen import Screen
 from gpuconsole.core.paths import styles_dir
 from gpuconsole.tui import screens, sheets
 
-_LATER = sorted(
-    {path.stem for path in styles_dir().glob("*.tcss")} - {PurePath(path).stem for path in sheets.at_start()}
-)
-    {path.stem for path in styles_dir().glob("*.tcss")} - {PurePath(path).stem for path in sheets.at_start()}
-)
+_AT_START = {PurePath(path).stem for path in sheets.at_start()}
+_LATER = sorted({path.stem for path in styles_dir().glob("*.tcss")} - _AT_START)
 
 
 def _screens() -> dict[str, type[Screen[Any]]]:
@@ -51,5 +48,5 @@ def test_the_screens_that_a_sheet_speaks_of_read_it_and_so_do_those_made_from_th
 
 
 def test_what_is_read_at_the_start_speaks_of_no_other_screen_than_the_first() -> None:
-    text = "\n".join((styles_dir() / f"{PurePath(path).stem}.tcss").read_text() for path in sheets.at_start())
+    text = "\n".join((styles_dir() / f"{name}.tcss").read_text() for name in sorted(_AT_START))
     assert set(re.findall(r"\b\w+Screen\b", text)) == {"MainScreen"}
