@@ -17,6 +17,7 @@ from gpuconsole.core.errors import DriverMissing, ExitCode
 from gpuconsole.services.overview import Overview
 
 if TYPE_CHECKING:
+    from gpuconsole.host.account import Account, Share
     from gpuconsole.host.model import GpuView, HostView
 
 _SCHEMA = f"gpuconsole.status/{SCHEMA_VERSION}"
@@ -46,8 +47,8 @@ _CPU_SPAN_S = 0.1
 def status(settings: Settings, as_json: bool, watch: float | None, tmux: bool) -> int:
     """Show every GPU: use, memory, temperature, power, and who holds it.
 
-    Memory that no process explains is "unattributed". What the driver does not tell is shown as a dash; --json has
-    the reason.
+    Memory that no process explains is "unattributed"; below the table stands why. What the driver does not tell is
+    shown as a dash; --json has the reason, and for each GPU an account whose parts add up to its memory.
     """
     if tmux and (as_json or watch is not None):
         raise click.UsageError("--tmux goes with neither --json nor --watch; tmux itself asks again.")
@@ -109,11 +110,39 @@ def document_of(view: HostView) -> dict[str, Any]:
 
 
 def _gpu(entry: GpuView) -> dict[str, Any]:
+    from gpuconsole.host.accounting import account_in
+
     body: dict[str, Any] = jsonable(entry.gpu)
-    for mig, instance in zip(body["migs"], entry.gpu.migs, strict=True):
+    instances = dict(enumerate(entry.instances))
+    for place, (mig, instance) in enumerate(zip(body["migs"], entry.gpu.migs, strict=True)):
         mig["unattributed_bytes"] = instance.unattributed_bytes
+        mig["account"] = _account(instances[place], entry) if place in instances else None
     return body | {
         "holders": jsonable(entry.holders),
         "unattributed_bytes": entry.unattributed_bytes,
+        "given_to": list(entry.given_to),
+        "account": _account(account_in(entry), entry),
         "unknown": {**entry.gpu.unknown, **entry.unknown},
+    }
+
+
+def _account(account: Account, entry: GpuView) -> dict[str, Any]:
+    """Where the bytes are, ``parts`` adding up to ``total_bytes``; beside it the processes' parts by who has them."""
+    from gpuconsole.host.account import by_container, by_user
+
+    containers = [
+        {"container_id": one.container_id, "container_name": one.name if one.container_id else None} | _share(one)
+        for one in by_container(account, entry.holders)
+    ]
+    users = [{"user": one.name, "uid": one.uid} | _share(one) for one in by_user(account, entry.holders)]
+    body: dict[str, Any] = jsonable(account)
+    return body | {"containers": containers, "users": users}
+
+
+def _share(share: Share) -> dict[str, Any]:
+    return {
+        "bytes": share.bytes,
+        "pids": list(share.pids),
+        "visible": share.visible,
+        "complete": share.complete,
     }

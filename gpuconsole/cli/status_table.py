@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import dataclass
 
 import click
 
 from gpuconsole.cli.glyphs import Glyphs
+from gpuconsole.cli.status_holders import holders_text, memory_remarks
 from gpuconsole.cli.tables import Column, table, wrapped
-from gpuconsole.core.text import gib, shorten, size
+from gpuconsole.core.text import gib, shorten
 from gpuconsole.gpu.model import Gpu, GpuStatus, Mig
 from gpuconsole.gpu.names import short_name
 from gpuconsole.gpu.state import MemoryState
-from gpuconsole.host.model import GpuView, Holder, HostView
+from gpuconsole.host.account import MemoryOf, PartKind
+from gpuconsole.host.accounting import account_in
+from gpuconsole.host.model import GpuView, HostView
 from gpuconsole.host.state import memory_state
 
-UNATTRIBUTED_FROM = 64 * 2**20
-"""Smaller amounts of memory that no process explains are the driver's own rounding."""
 _BAR_CELLS = 10
 _DEFAULT_WIDTH = 80
 
@@ -25,11 +27,6 @@ _GPU_COLUMNS = (
     Column("GPU", flexible=True), Column("UTIL", "right"), Column("MEMORY GiB"), Column("TEMP", "right"),
     Column("POWER", "right"), Column("STATE"),
 )  # fmt: skip
-_HOLDER_COLUMNS = (
-    Column("GPU"), Column("CONTAINER", flexible=True), Column("PID", "right"), Column("USER", flexible=True),
-    Column("GPU MEM", "right"), Column("RAM", "right"), Column("CPU", "right"), Column("COMMAND", flexible=True),
-)  # fmt: skip
-_CPU_COLUMN = 6
 
 _COLOURS = {
     MemoryState.FREE: "green", MemoryState.IDLE: "cyan", MemoryState.PACKED: "yellow", MemoryState.WATCH: "yellow",
@@ -61,25 +58,55 @@ def overview_text(view: HostView, glyphs: Glyphs) -> str:
     parts = [_wrapped(f"driver {snapshot.driver_version or '–'} · CUDA {snapshot.cuda_version or '–'}", glyphs)]
     if view.gpus:
         parts += ["", _gpus(view, glyphs)]
-    holders = _holders(view, glyphs)
+    holders = holders_text(view, glyphs)
     if holders:
         parts += ["", holders]
-    remarks = [*_problem(view), *(line for gpu in view.gpus for line in _remarks(gpu.gpu)), *view.notes]
+    remarks = [*_problem(view), *(line for gpu in view.gpus for line in (*_remarks(gpu.gpu), *memory_remarks(gpu)))]
+    remarks += view.notes
     if remarks:
         parts += ["", *(_wrapped(remark, glyphs) for remark in remarks)]
     return _coloured(glyphs.text("\n".join(parts)), view, glyphs)
 
 
 def _gpus(view: HostView, glyphs: Glyphs) -> str:
-    pools: list[Gpu | Mig] = []
+    pools: list[GpuView | Mig] = []
     for entry in view.gpus:
-        pools += [entry.gpu, *entry.gpu.migs]
-    cells = max(len(_figures(pool)) for pool in pools)
+        pools += [entry, *entry.gpu.migs]
+    memories = {id(pool): _Memory.of(pool) for pool in pools}
+    cells = max(len(memory.figures) for memory in memories.values())
     rows = []
     for entry in view.gpus:
-        rows.append(_gpu_row(entry, _memory(entry.gpu, glyphs, cells)))
-        rows.extend(_mig_row(mig, _memory(mig, glyphs, cells)) for mig in entry.gpu.migs)
+        rows.append(_gpu_row(entry, memories[id(entry)].text(glyphs, cells)))
+        rows.extend(_mig_row(mig, memories[id(mig)].text(glyphs, cells)) for mig in entry.gpu.migs)
     return table(_GPU_COLUMNS, rows, width=glyphs.width)
+
+
+@dataclass(frozen=True, slots=True)
+class _Memory:
+    """How much of a memory is in use, in bytes."""
+
+    used: int | None
+    total: int | None
+
+    @classmethod
+    def of(cls, pool: GpuView | Mig) -> _Memory:
+        """Of a GPU, or of an instance; of the machine itself, where its GPU has none of its own."""
+        if isinstance(pool, Mig):
+            return cls(pool.memory_used_bytes, pool.memory_total_bytes)
+        account = account_in(pool)
+        if account.of is MemoryOf.SYSTEM and account.total_bytes is not None:
+            return cls(account.total_bytes - account.bytes_of(PartKind.FREE), account.total_bytes)
+        return cls(pool.gpu.memory_used_bytes, pool.gpu.memory_total_bytes)
+
+    @property
+    def figures(self) -> str:
+        """``131.2/139.8``."""
+        return "–" if self.used is None and self.total is None else f"{gib(self.used)}/{gib(self.total)}"
+
+    def text(self, glyphs: Glyphs, cells: int) -> str:
+        """Bar and figures, these right-aligned in ``cells``."""
+        share = self.used / self.total if self.used is not None and self.total else None
+        return f"{glyphs.bar(share, _BAR_CELLS)} {self.figures:>{cells}}"
 
 
 def _gpu_row(entry: GpuView, memory: str) -> list[str]:
@@ -104,20 +131,6 @@ def _mig_row(mig: Mig, memory: str) -> list[str]:
     return [f"  └ {profile}{number}", "–", memory, "", "", ""]
 
 
-def _memory(pool: Gpu | Mig, glyphs: Glyphs, cells: int) -> str:
-    """Bar and figures, these right-aligned in ``cells``."""
-    used, total = pool.memory_used_bytes, pool.memory_total_bytes
-    if total is None and isinstance(pool, Gpu) and pool.unified_memory:
-        return "shared with the CPU"
-    share = used / total if used is not None and total else None
-    return f"{glyphs.bar(share, _BAR_CELLS)} {_figures(pool):>{cells}}"
-
-
-def _figures(pool: Gpu | Mig) -> str:
-    used, total = pool.memory_used_bytes, pool.memory_total_bytes
-    return "–" if used is None and total is None else f"{gib(used)}/{gib(total)}"
-
-
 def _with_unit(value: int | None, unit: str) -> str:
     return "–" if value is None else f"{value} {unit}"
 
@@ -126,44 +139,6 @@ def _power(gpu: Gpu) -> str:
     if gpu.power_w is None:
         return "–"
     return f"{gpu.power_w:.0f} W" if gpu.power_limit_w is None else f"{gpu.power_w:.0f}/{gpu.power_limit_w:.0f} W"
-
-
-def _holders(view: HostView, glyphs: Glyphs) -> str:
-    rows = [row for entry in view.gpus for row in _holder_rows(entry)]
-    columns = list(_HOLDER_COLUMNS)
-    if not any(holder.cpu_pct is not None for entry in view.gpus for holder in entry.holders):
-        del columns[_CPU_COLUMN]
-        for row in rows:
-            del row[_CPU_COLUMN]
-    return table(columns, rows, width=glyphs.width) if rows else ""
-
-
-def _holder_rows(entry: GpuView) -> list[list[str]]:
-    instances = {mig.uuid: mig.gpu_instance for mig in entry.gpu.migs}
-    rows = [_holder_row(holder, instances.get(holder.mig_uuid or "")) for holder in entry.holders]
-    if entry.unattributed_bytes is not None and entry.unattributed_bytes >= UNATTRIBUTED_FROM:
-        amount = size(entry.unattributed_bytes)
-        rows.append([str(entry.gpu.index), "unattributed", "", "", amount, "", "", "(no process explains it)"])
-    return rows
-
-
-def _holder_row(holder: Holder, instance: int | None) -> list[str]:
-    return [
-        str(holder.gpu_index) if instance is None else f"{holder.gpu_index}#{instance}",
-        _container(holder),
-        str(holder.pid),
-        holder.user or ("–" if holder.uid is None else str(holder.uid)),
-        size(holder.memory_bytes),
-        size(holder.host_memory_bytes),
-        "–" if holder.cpu_pct is None else f"{holder.cpu_pct:.0f} %",
-        holder.command or f"– ({holder.unknown.get('command', 'unknown')})",
-    ]
-
-
-def _container(holder: Holder) -> str:
-    if holder.container_id is None:
-        return "–" if "container_id" in holder.unknown else "(host)"
-    return holder.container_name or holder.container_id[:12]
 
 
 def _problem(view: HostView) -> list[str]:

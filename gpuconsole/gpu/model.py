@@ -52,6 +52,9 @@ class Mig:
     """None when its list could not be read."""
     unknown: Mapping[str, str] = field(default_factory=dict)
     """Field name → why its value is None, one short phrase."""
+    memory_free_bytes: int | None = None
+    memory_reserved_bytes: int | None = None
+    """Held back by driver and firmware."""
 
     @property
     def unattributed_bytes(self) -> int | None:
@@ -139,6 +142,8 @@ class Gpu:
     migs: tuple[Mig, ...] = ()
     compute_mode: str | None = None
     persistence: bool | None = None
+    virtualization: str | None = None
+    """``none``, ``passthrough``, ``vgpu`` (a share of a GPU, in a virtual machine), ``host-vgpu``, ``host-vsga``."""
     processes: tuple[GpuProcess, ...] | None = ()
     """None when the list itself could not be read."""
     age_s: float = 0.0

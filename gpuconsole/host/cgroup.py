@@ -20,11 +20,16 @@ cannot pass itself off as another container.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from pathlib import Path
 
 _ID = r"[0-9a-f]{64}"
 _SCOPE = re.compile(rf"(?:docker|libpod(?:-payload)?|cri-containerd|crio|nerdctl)-({_ID})(?:\.scope)?")
 _BARE = re.compile(rf"({_ID})")
+_INITIAL_NAMESPACE = "cgroup:[4026531835]"
+"""The kernel's fixed number of the namespace it booted in (PROC_CGROUP_INIT_INO)."""
+_MOUNTED = re.compile(rf"/(?:containers|overlay-containers)/({_ID})/")
+"""Engines mount a container's own ``/etc/hostname`` from a folder named by its id."""
 _HELPER = re.compile(rf"(?:libpod|crio)-conmon-{_ID}(?:\.scope)?|conmon")
 
 
@@ -63,10 +68,50 @@ def _paths(cgroup: str) -> list[str]:
     return [path for _, path in sorted(ranked, key=lambda entry: entry[0])]
 
 
-def read_container_id(process: Path) -> str | None:
-    """Id of the container that the process with the folder ``process`` below ``/proc`` belongs to.
+class UnknownContainer(LookupError):
+    """A process is in the same container as this program, and nothing tells which one that is."""
+
+
+def read_container_id(process: Path, *, known: Collection[str] = ()) -> str | None:
+    """Id of the container that the process with the folder ``process`` below ``/proc`` belongs to; None outside any.
+
+    Args:
+        process: Its folder.
+        known: Ids of the engine's containers. Where the engine itself runs in a container, its own are further in than
+            the outermost; one that it knows is believed before.
 
     Raises:
         OSError: The process is gone, or the file may not be read.
+        UnknownContainer: It is in this program's own container, whose id cannot be found.
     """
-    return container_id((process / "cgroup").read_text(encoding="utf-8", errors="replace"))
+    text = (process / "cgroup").read_text(encoding="utf-8", errors="replace")
+    found = container_ids(text)
+    if not found and _is_beside_us(process.parent, text):
+        own = own_container_id(process.parent)
+        if own is None:
+            raise UnknownContainer
+        return own
+    return next((one for one in found if one in known), next(iter(found), None))
+
+
+def _is_beside_us(proc: Path, cgroup: str) -> bool:
+    """Whether a group without an id in it is below our own container's, which a namespace shows as the root.
+
+    What is outside of the namespace begins with ``/..`` there.
+    """
+    try:
+        namespace = str((proc / "self/ns/cgroup").readlink())
+    except OSError:
+        return False
+    return namespace != _INITIAL_NAMESPACE and not any(path.startswith("/..") for path in _paths(cgroup))
+
+
+def own_container_id(proc: Path = Path("/proc")) -> str | None:
+    """Id of the container this program runs in; None outside any, and where nothing tells it."""
+    try:
+        known = container_id((proc / "self/cgroup").read_text(encoding="utf-8", errors="replace"))
+        mounts = (proc / "self/mountinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    mounted = _MOUNTED.search(mounts)
+    return known or (mounted[1] if mounted else None)

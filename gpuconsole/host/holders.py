@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
+from functools import partial
 
 from gpuconsole.core.text import plain_line
 from gpuconsole.gpu.model import Gpu, GpuProcess, GpuSnapshot
+from gpuconsole.host.accounting import NO_SHARE, SystemMemory, account_of, account_of_instance, distinct
+from gpuconsole.host.evidence import Evidence
 from gpuconsole.host.model import GpuView, Holder, HostView
-from gpuconsole.host.processes import BLIND, BLIND_HINT, ProcessFacts, ProcessTable
+from gpuconsole.host.processes import BLIND, BLIND_HINT, WINDOWS, ProcessFacts, ProcessTable
 
 
 class HolderTable:
-    """Turns snapshots into views of the host; remembers CPU times from one look to the next.
+    """Turns snapshots into views of the host; remembers processes from one look to the next.
 
     Args:
         processes: Where processes are looked up; ``/proc`` when None.
@@ -20,21 +23,48 @@ class HolderTable:
 
     def __init__(self, processes: ProcessTable | None = None) -> None:
         self._processes = processes or ProcessTable()
+        self._evidence = Evidence(self._processes)
 
     def view(self, snapshot: GpuSnapshot, *, names: Mapping[str, str] | None = None) -> HostView:
-        """The GPUs of ``snapshot`` with their holders as they are now.
+        """The GPUs of ``snapshot`` with their holders as they are now, and where their memory is.
 
         Args:
             snapshot: Taken just before; processes that began after it are not believed to be its.
             names: Container names by full id, as far as the caller knows them.
         """
+        names = names or {}
         pids = {process.pid for gpu in snapshot.gpus for process in _listed(gpu)}
-        facts = self._processes.look(pids, listed_at=snapshot.taken_at)
-        blind = bool(pids) and self._processes.blind
+        facts = self._processes.look(pids | self._evidence.pids, listed_at=snapshot.taken_at, known=names)
+        system = None
+        if any(gpu.unified_memory and gpu.memory_total_bytes is None for gpu in snapshot.gpus):
+            system = system_memory(self._processes)
         return HostView(
             snapshot=snapshot,
-            gpus=tuple(_gpu_view(gpu, facts, names or {}) for gpu in snapshot.gpus),
-            notes=(f"{BLIND}; {BLIND_HINT}.",) if blind else (),
+            gpus=tuple(self._gpu_view(gpu, facts, names, system) for gpu in snapshot.gpus),
+            notes=self._notes() if pids else (),
+        )
+
+    def _notes(self) -> tuple[str, ...]:
+        if not self._processes.blind:
+            return ()
+        return (f"Who holds the GPUs is not known: {WINDOWS}.",) if self._processes.windows else (
+            f"{BLIND}; {BLIND_HINT}.",
+        )  # fmt: skip
+
+    def _gpu_view(
+        self, gpu: Gpu, facts: Mapping[int, ProcessFacts], names: Mapping[str, str], system: SystemMemory | None
+    ) -> GpuView:
+        unattributed = gpu.unattributed_bytes
+        holders = distinct(_holder(gpu, process, facts[process.pid], names) for process in _listed(gpu))
+        self._evidence.see(gpu, holders)
+        why = partial(self._evidence.reasons, gpu, holders, facts)
+        return GpuView(
+            gpu=gpu,
+            holders=holders,
+            unattributed_bytes=unattributed,
+            unknown={} if unattributed is not None else {"unattributed_bytes": _why_unattributed_is_unknown(gpu)},
+            account=self._evidence.lasting(gpu, account_of(gpu, holders, why=why, system=system)),
+            instances=tuple(account_of_instance(mig, holders, why=why) for mig in gpu.migs),
         )
 
 
@@ -45,14 +75,17 @@ def _listed(gpu: Gpu) -> Iterator[GpuProcess]:
         yield from mig.processes or ()
 
 
-def _gpu_view(gpu: Gpu, facts: Mapping[int, ProcessFacts], names: Mapping[str, str]) -> GpuView:
-    unattributed = gpu.unattributed_bytes
-    return GpuView(
-        gpu=gpu,
-        holders=tuple(_holder(gpu, process, facts[process.pid], names) for process in _listed(gpu)),
-        unattributed_bytes=unattributed,
-        unknown={} if unattributed is not None else {"unattributed_bytes": _why_unattributed_is_unknown(gpu)},
-    )
+def system_memory(processes: ProcessTable) -> SystemMemory | None:
+    """The machine's memory, from ``/proc/meminfo``; None when that does not tell it."""
+    found: dict[bytes, int] = {}
+    try:
+        for line in (processes.proc / "meminfo").read_bytes().splitlines():
+            name, _, rest = line.partition(b":")
+            if name in (b"MemTotal", b"MemAvailable"):
+                found[name] = int(rest.split()[0]) * 1024
+        return SystemMemory(found[b"MemTotal"], found[b"MemAvailable"])
+    except (OSError, ValueError, LookupError):
+        return None
 
 
 def _why_unattributed_is_unknown(gpu: Gpu) -> str:
@@ -69,7 +102,7 @@ def _why_unattributed_is_unknown(gpu: Gpu) -> str:
 def _holder(gpu: Gpu, process: GpuProcess, facts: ProcessFacts, names: Mapping[str, str]) -> Holder:
     unknown = dict(facts.unknown)
     if process.memory_bytes is None:
-        unknown["memory_bytes"] = "the driver does not tell it"
+        unknown["memory_bytes"] = NO_SHARE
     name = names.get(facts.container_id) if facts.container_id else None
     if facts.container_id and name is None:
         unknown["container_name"] = "the engine was not asked"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gpuconsole.gpu.model import Gpu, GpuSnapshot, ProcessKind
+from gpuconsole.host.account import Account
 from gpuconsole.host.processes import ProcessFacts
 
 if TYPE_CHECKING:
@@ -38,6 +39,12 @@ class GpuView:
     """Used memory that no process explains."""
     unknown: Mapping[str, str] = field(default_factory=dict)
     """Why ``unattributed_bytes`` is None."""
+    account: Account | None = None
+    """Where the bytes of its memory are; None in a recording that is older than this."""
+    instances: tuple[Account, ...] = ()
+    """The same of each of its MIG instances, in their order."""
+    given_to: tuple[str, ...] = ()
+    """Names of running containers that were given it, or an instance of it; empty also where nobody asked."""
     outlook: Assessment | None = field(default=None, metadata={"derived": True})
     """Where its memory is going; None while nobody watches it over time."""
 

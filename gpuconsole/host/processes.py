@@ -10,10 +10,11 @@ import pwd
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from gpuconsole.core.text import plain_line
-from gpuconsole.host.cgroup import read_container_id
+from gpuconsole.host.cgroup import UnknownContainer, read_container_id
 
 _INITIAL_PID_NAMESPACE = "pid:[4026531836]"
 """The kernel's fixed number of the namespace it booted in (PROC_PID_INIT_INO)."""
@@ -21,11 +22,15 @@ _COMMAND_LIMIT = 1 << 16
 _LEEWAY_S = 0.05
 """The kernel counts a start in hundredths of a second."""
 
-FIELDS = ("user", "uid", "command", "host_memory_bytes", "cpu_pct", "started_at", "container_id")
+FIELDS = ("user", "uid", "command", "host_memory_bytes", "cpu_pct", "started_at", "container_id", "state")
 """What is asked of a process."""
+
+_STATES = {"D": "stuck", "T": "stopped", "t": "stopped", "Z": "defunct", "X": "defunct"}
 
 BLIND = "gpuconsole runs in a container and does not see the host's processes"
 BLIND_HINT = "start its container with --pid=host"
+WINDOWS = "the driver is Windows', which numbers processes in its own way (WSL)"
+OWN_CONTAINER = "it is in the container gpuconsole runs in, whose id cannot be found"
 ENDED = "the process ended meanwhile"
 ENDED_OR_HIDDEN = "the process ended meanwhile, or /proc hides it from this user (hidepid)"
 REUSED = "the process ended, and its pid now belongs to a newer one"
@@ -50,6 +55,9 @@ class ProcessFacts:
     """Seconds since the epoch; with the pid it names a process for good."""
     container_id: str | None = None
     """All 64 hex digits; None outside containers, and then not in ``unknown``."""
+    state: str | None = None
+    """``alive``, ``stuck`` (it waits in the kernel and cannot be ended now), ``stopped``, or ``defunct``: it has ended,
+    and its parent has not noticed."""
     unknown: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -91,40 +99,54 @@ class ProcessTable:
         except OSError:
             return False
 
-    def look(self, pids: Collection[int], *, listed_at: float) -> dict[int, ProcessFacts]:
+    @property
+    def proc(self) -> Path:
+        """Where the process file system is mounted."""
+        return self._proc
+
+    @cached_property
+    def windows(self) -> bool:
+        """Whether this is a Linux within Windows (WSL), whose driver it uses."""
+        try:
+            return b"microsoft" in (self._proc / "version").read_bytes().lower()
+        except OSError:
+            return False
+
+    def look(self, pids: Collection[int], *, listed_at: float, known: Collection[str] = ()) -> dict[int, ProcessFacts]:
         """Look ``pids`` up now.
 
         Args:
             pids: As the host numbers them.
             listed_at: When they were seen, in seconds since the epoch: a process that began later merely got the
                 same number.
+            known: Ids of the engine's containers, as far as the caller knows them.
         """
         if self.blind:
-            reason = f"{BLIND}; {BLIND_HINT}"
+            reason = WINDOWS if self.windows else f"{BLIND}; {BLIND_HINT}"
             return {pid: ProcessFacts(pid, unknown=dict.fromkeys(FIELDS, reason)) for pid in pids}
         listed_after_boot_s = time.clock_gettime(time.CLOCK_BOOTTIME) - (time.time() - listed_at)
-        found = {pid: self._facts(pid, listed_after_boot_s) for pid in pids}
+        found = {pid: self._facts(pid, listed_after_boot_s, known) for pid in pids}
         self._cpu = {pid: seen for pid, seen in self._cpu.items() if pid in found}
         return found
 
-    def _facts(self, pid: int, listed_after_boot_s: float) -> ProcessFacts:
+    def _facts(self, pid: int, listed_after_boot_s: float, known: Collection[str]) -> ProcessFacts:
         folder = self._proc / str(pid)
+        unknown: dict[str, str] = {}
         try:
             stat = _stat((folder / "stat").read_bytes())
             if stat.start_ticks / self._ticks_per_s > listed_after_boot_s + _LEEWAY_S:
                 return _without(pid, REUSED)
             uid = _real_uid((folder / "status").read_bytes())
             command = self._command(folder, stat)
-            container_id = read_container_id(folder)
+            container_id = self._container_id(folder, known, unknown)
             if _stat((folder / "stat").read_bytes()).start_ticks != stat.start_ticks:
                 return _without(pid, REUSED)
         except (FileNotFoundError, ProcessLookupError):
-            return _without(pid, ENDED_OR_HIDDEN if self._hides() else ENDED)
+            return _without(pid, WINDOWS if self.windows else ENDED_OR_HIDDEN if self._hides() else ENDED)
         except PermissionError:
             return _without(pid, "this user may not look at it")
         except (OSError, ValueError, IndexError) as error:
             return _without(pid, f"/proc cannot be read ({type(error).__name__})")
-        unknown: dict[str, str] = {}
         user = self._user(uid)
         if user is None:
             unknown["user"] = f"this machine has no user with the id {uid}"
@@ -140,8 +162,17 @@ class ProcessTable:
             cpu_pct=cpu_pct,
             started_at=self._boot_time() + stat.start_ticks / self._ticks_per_s,
             container_id=container_id,
+            state=_STATES.get(stat.state, "alive"),
             unknown=unknown,
         )
+
+    @staticmethod
+    def _container_id(folder: Path, known: Collection[str], unknown: dict[str, str]) -> str | None:
+        try:
+            return read_container_id(folder, known=known)
+        except UnknownContainer:
+            unknown["container_id"] = OWN_CONTAINER
+            return None
 
     def _command(self, folder: Path, stat: _Stat) -> str:
         if stat.state in "ZX":

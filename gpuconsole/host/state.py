@@ -31,7 +31,16 @@ def memory_state(view: GpuView) -> MemoryState:
 
 
 def state_of_one_look(view: GpuView) -> MemoryState:
-    """The word for one look at a GPU, whatever was seen before."""
+    """The word for one look at a GPU, whatever was seen before.
+
+    One that a running container was given is not free, though nothing is on it: whoever is in there may begin at any
+    moment.
+    """
+    state = _seen(view)
+    return MemoryState.IDLE if state is MemoryState.FREE and view.given_to else state
+
+
+def _seen(view: GpuView) -> MemoryState:
     gpu = view.gpu
     if gpu.status is not GpuStatus.OK:
         return MemoryState.FAILED

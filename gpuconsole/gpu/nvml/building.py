@@ -17,7 +17,7 @@ IDENTITY = ("name", "minor", "pci_bus_id", "compute_capability")
 
 _SELDOM = (
     "memory_total_bytes", "power_limit_w", "max_sm_clock_mhz", "max_memory_clock_mhz", "mig_enabled", "compute_mode",
-    "persistence", "power_default_w", "recovery_action",
+    "persistence", "power_default_w", "recovery_action", "virtualization",
 )  # fmt: skip
 _FREQUENT = (
     "memory_used_bytes", "memory_free_bytes", "memory_reserved_bytes", "utilization_pct", "memory_utilization_pct",

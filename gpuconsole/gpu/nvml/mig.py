@@ -20,7 +20,10 @@ _IDENTITY = (
 )
 _NO_INSTANCE = (NOT_FOUND, INVALID_ARGUMENT)
 """Codes that say that there is no instance at a place."""
-_FIELDS = ("uuid", "name", "gpu_instance", "compute_instance", "memory_total_bytes", "memory_used_bytes", "processes")
+_FIELDS = (
+    "uuid", "name", "gpu_instance", "compute_instance", "memory_total_bytes", "memory_used_bytes", "memory_free_bytes",
+    "memory_reserved_bytes", "processes",
+)  # fmt: skip
 
 
 def take_migs(parent: Sheet, gateway: Gateway) -> tuple[Mig, ...]:
@@ -58,6 +61,8 @@ def _mig(sheet: Sheet, gateway: Gateway) -> Mig:
         compute_instance=sheet.values.get("compute_instance"),
         memory_total_bytes=total,
         memory_used_bytes=sheet.values.get("memory_used_bytes"),
+        memory_free_bytes=sheet.values.get("memory_free_bytes"),
+        memory_reserved_bytes=sheet.values.get("memory_reserved_bytes"),
         processes=None if entries is None else tuple(entry.process(uuid) for entry in entries),
         unknown={field: reason for field, reason in sheet.unknown.items() if field in _FIELDS},
     )

@@ -33,6 +33,7 @@ THROTTLE_REASONS = {
 """NVML's clock event reasons by bit. Bit 0 is idleness, which holds nothing down."""
 
 _COMPUTE_MODES = ("default", "exclusive-thread", "prohibited", "exclusive-process")
+_VIRTUALIZATION_MODES = ("none", "passthrough", "vgpu", "host-vgpu", "host-vsga")
 
 _SHARED_MEMORY = re.compile(r"\b(GB10|Jetson|Tegra|Orin|Xavier|Thor)\b", re.IGNORECASE)
 """Names of boards whose GPU has no memory of its own."""
@@ -48,6 +49,12 @@ def _compute_mode(number: Any) -> str:
     if number >= len(_COMPUTE_MODES):
         raise Implausible(IMPOSSIBLE)
     return _COMPUTE_MODES[number]
+
+
+def _virtualization(number: Any) -> str:
+    if number >= len(_VIRTUALIZATION_MODES):
+        raise Implausible(IMPOSSIBLE)
+    return _VIRTUALIZATION_MODES[number]
 
 
 def _performance_state(number: Any) -> int:
@@ -111,6 +118,7 @@ SELDOM = (
     Reading("ecc.remap_failed", "nvmlDeviceGetRemappedRows", (), _part(3)),
     Reading("compute_mode", "nvmlDeviceGetComputeMode", (), _compute_mode),
     Reading("persistence", "nvmlDeviceGetPersistenceMode", (), bool),
+    Reading("virtualization", "nvmlDeviceGetVirtualizationMode", (), _virtualization),
 )
 
 _ECC_COUNTS = (
