@@ -83,6 +83,7 @@ class _LaunchCommand(click.Command):
     type=click.Choice(FORMS),
     help="What --dry-run prints: the docker run line, a compose file, or a profile.",
 )
+@click.option("--write-files", is_flag=True, help="With --dry-run: make the small files that the printed form names.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
 @pass_settings
 @click.pass_context
@@ -98,6 +99,7 @@ def launch(
     when_free: bool,
     dry_run: bool,
     form: str | None,
+    write_files: bool,
     as_json: bool,
     **given: Any,
 ) -> int:
@@ -114,8 +116,12 @@ def launch(
         raise click.UsageError("--format says what --dry-run prints; give both.")
     if form not in (None, FORMS[0]) and as_json:
         raise click.UsageError(f"--json and --format {form} exclude each other.")
+    if write_files and not dry_run:
+        raise click.UsageError("--write-files makes what --dry-run names; give both.")
     if not dry_run:
         settings.may_change("launch a container")
+    if write_files:
+        settings.may_change("make files")
     session = settings.session()
     typed = typed_fields(given, command=ctx.meta["command"])
     asked = launch_spec(session, word, image, typed, ask=not dry_run)
@@ -129,8 +135,8 @@ def launch(
             form=form or FORMS[0],
             profile=asked.profile,
             foreground=wait,
-            readonly=settings.readonly,
             as_json=as_json,
+            write_files=write_files,
         )
     return bring_up(session, asked.spec, wait=wait, as_json=as_json, when_free=when_free)
 

@@ -10,9 +10,11 @@ from gpuconsole.core.errors import ExitCode
 from gpuconsole.launch.preflight import standing
 from gpuconsole.services.access import write_line_files
 from gpuconsole.services.planning import LaunchPlan, plan_launch
+from gpuconsole.services.shownsecrets import left_to_shell, references_of
 
 if TYPE_CHECKING:
     from gpuconsole.launch.options import LaunchOptions
+    from gpuconsole.launch.references import References
     from gpuconsole.launch.spec import LaunchSpec
     from gpuconsole.services.session import Session
 
@@ -25,10 +27,10 @@ def dry_run(
     form: str,
     profile: str,
     foreground: bool,
-    readonly: bool,
     as_json: bool,
+    write_files: bool = False,
 ) -> int:
-    """Print what would be launched.
+    """Print what would be launched. Nothing is made by it, unless ``write_files`` asks for that.
 
     Args:
         session: Whose GPUs and engine.
@@ -37,8 +39,8 @@ def dry_run(
         form: ``docker``, ``compose`` or ``toml``.
         profile: The name of the profile that is printed.
         foreground: Follow it and return its exit code, as ``--wait`` does.
-        readonly: Make no file that the printed form needs.
         as_json: A JSON document with the line.
+        write_files: Make the small files of ours that the printed form names.
     """
     plan = plan_launch(session, spec)
     tell_plan(plan)
@@ -46,12 +48,14 @@ def dry_run(
         talk(f"It would be refused: {finding.sentence} {finding.remedy}".rstrip())
     if plan.image.unresolved:
         talk(plan.image.unresolved)
+    references = references_of(spec, session.surroundings().environment)
     if form == "toml":
-        return _profile(options, profile)
-    _tell_files(session, plan, readonly=readonly)
+        return _profile(options, profile, references)
+    _tell_files(session, plan, make=write_files)
+    _tell_secrets(left_to_shell(spec, references, files_too=form == "compose"))
     if form == "compose":
-        return _compose(plan)
-    run = plan.docker_run(foreground=foreground)
+        return _compose(plan, references)
+    run = plan.docker_run(foreground=foreground, references=references)
     if run.client:
         talk(f"The line needs a docker client {run.client} or newer, which knows CDI devices.")
     talk("Nothing was launched. gpuconsole's own labels, which say who launched a container, are not in the line.")
@@ -69,36 +73,44 @@ def dry_run(
     return ExitCode.OK
 
 
-def _tell_files(session: Session, plan: LaunchPlan, *, readonly: bool) -> None:
-    """Make the small files that the printed form names, so that it works, and say so."""
+def _tell_files(session: Session, plan: LaunchPlan, *, make: bool) -> None:
+    """Name the small files that the printed form needs, and make them where that was asked for."""
     files = plan.own_files
     if not files:
         return
-    if readonly:
-        talk(f"{', '.join(files)}: made by a launch, not with --readonly.")
+    if not make:
+        talk(f"A launch makes {', '.join(files)}; to run what is printed by hand, have them made by --write-files.")
         return
     write_line_files(session.engine, plan)
     talk(f"Made for it: {', '.join(files)}.")
 
 
-def _compose(plan: LaunchPlan) -> int:
+def _tell_secrets(names: tuple[str, ...]) -> None:
+    """Say which variables the shell must have, since their values are not printed."""
+    if names:
+        talk(
+            f"Not printed, since it looks like a secret: {', '.join(names)}. What is printed takes it from the shell: "
+            f"export {names[0]}=… first."
+        )
+
+
+def _compose(plan: LaunchPlan, references: References) -> int:
     from gpuconsole.launch.compose import COMPOSE, compose_notes, compose_text
 
     for note in compose_notes(plan.request, plan.spec):
         talk(note)
     talk(f"Docker Compose {COMPOSE} or newer: save it as compose.yaml, then 'docker compose up --detach'.")
-    data(compose_text(plan.request, plan.spec).rstrip())
+    data(compose_text(plan.request, plan.spec, references).rstrip())
     return ExitCode.OK
 
 
-def _profile(options: LaunchOptions, name: str) -> int:
+def _profile(options: LaunchOptions, name: str, references: References) -> int:
     from gpuconsole.launch.profiletext import profile_table
     from gpuconsole.launch.tomltext import table_text
-    from gpuconsole.services.profilesaving import without_secret_values
 
-    shown = without_secret_values(options)
-    if shown != options:
+    plain, shown = profile_table(options), profile_table(options, references)
+    if shown != plain:
         talk("Values that look like secrets are not written: they are taken from the shell that launches.")
     talk("Save it in gpuconsole.toml of the project's folder, or in your own.")
-    data(table_text(f"profiles.{name}", profile_table(shown)).rstrip())
+    data(table_text(f"profiles.{name}", shown).rstrip())
     return ExitCode.OK

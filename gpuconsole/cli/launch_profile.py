@@ -33,8 +33,6 @@ class Asked:
     """The same as it was written, profile and command line together."""
     profile: str
     """The profile's name; of an image a name that a profile of it could have."""
-    used: frozenset[str] = frozenset()
-    """Variables of the shell that the profile took."""
 
 
 def launch_spec(session: Session, word: str, image: str | None, typed: Mapping[str, Any], *, ask: bool) -> Asked:
@@ -66,13 +64,11 @@ def launch_spec(session: Session, word: str, image: str | None, typed: Mapping[s
         spec = read_options(options, around)
     except SpecInvalid as error:
         raise (explained(error, profile) if profile is not None else error) from error
-    if profile is not None:
-        _allow(profile, around, force=typed.get("force", ()), ask=ask)
     if profile is None:
         return Asked(spec, options, _name_of(options.image))
-    if profile is not None:
-        spec = replace(spec, profile=profile.name)
-    return Asked(spec, options, profile.name, frozenset().union(*(layer.used for layer in profile.layers)))
+    _allow(profile, around, force=typed.get("force", ()), ask=ask)
+    taken = frozenset(name for layer in profile.layers for name in layer.used)
+    return Asked(replace(spec, profile=profile.name, taken=taken), options, profile.name)
 
 
 def _name_of(image: str) -> str:

@@ -11,6 +11,7 @@ from gpuconsole.engine.model import GpuPath, Mount
 from gpuconsole.engine.request import CreateRequest, PortRequest
 from gpuconsole.launch.gpupath import RUNTIME_NAME
 from gpuconsole.launch.labels import PREFIX
+from gpuconsole.launch.references import NO_REFERENCES, References
 from gpuconsole.launch.spec import LaunchSpec, PullPolicy, VariableSource
 from gpuconsole.launch.together import GPU_VARIABLE
 
@@ -21,15 +22,15 @@ _PLAIN = re.compile(r"[A-Za-z0-9_./:@%+,=-]*")
 _BARE_KEY = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 
 
-def compose_text(request: CreateRequest, spec: LaunchSpec) -> str:
-    """The file; ``docker compose up --detach`` makes the container."""
+def compose_text(request: CreateRequest, spec: LaunchSpec, references: References = NO_REFERENCES) -> str:
+    """The file; ``docker compose up --detach`` makes the container, with what ``references`` name from its shell."""
     name = request.name or "container"
-    document: dict[str, Any] = {"services": {name: {key: value for key, value in _service(request, spec)}}}
+    document: dict[str, Any] = {"services": {name: {key: value for key, value in _service(request, spec, references)}}}
     if volumes := {mount.source: {"name": mount.source} for mount in request.mounts if mount.kind == "volume"}:
         document["volumes"] = volumes
     if _own_network(request.network):
         document["networks"] = {request.network: {"external": True}}
-    return "\n".join([*_yaml(document), ""])
+    return "\n".join([*_yaml(document, references), ""])
 
 
 def compose_notes(request: CreateRequest, spec: LaunchSpec) -> tuple[str, ...]:
@@ -42,7 +43,7 @@ def compose_notes(request: CreateRequest, spec: LaunchSpec) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _service(request: CreateRequest, spec: LaunchSpec) -> Iterator[tuple[str, Any]]:
+def _service(request: CreateRequest, spec: LaunchSpec, references: References) -> Iterator[tuple[str, Any]]:
     """The service's fields; empty ones are left out."""
     fields: dict[str, Any] = {
         "image": request.image,
@@ -55,7 +56,7 @@ def _service(request: CreateRequest, spec: LaunchSpec) -> Iterator[tuple[str, An
         "user": request.user,
         "group_add": list(request.group_add),
         "hostname": request.hostname,
-        "environment": _environment(request, spec),
+        "environment": _environment(request, spec, references),
         "env_file": list(spec.env_files) if _is_plain(spec) else None,
         "volumes": [_mount(mount) for mount in request.mounts],
         "tmpfs": [":".join([one.target, *([",".join(one.options)] if one.options else [])]) for one in request.tmpfs],
@@ -96,7 +97,7 @@ def _is_plain(spec: LaunchSpec) -> bool:
     return bool(spec.env_files) and all(_PLAIN.fullmatch(value) for value in values)
 
 
-def _environment(request: CreateRequest, spec: LaunchSpec) -> dict[str, str | None]:
+def _environment(request: CreateRequest, spec: LaunchSpec, references: References) -> dict[str, str | None]:
     """Variables; None is one that compose takes from the shell."""
     sources = {variable.name: variable.source for variable in spec.variables}
     found: dict[str, str | None] = {}
@@ -104,7 +105,7 @@ def _environment(request: CreateRequest, spec: LaunchSpec) -> dict[str, str | No
         source = sources.get(name)
         if source is VariableSource.FILE and _is_plain(spec):
             continue
-        found[name] = None if source is VariableSource.SHELL else value
+        found[name] = None if source is VariableSource.SHELL or name in references.by_name else value
     if request.gpu_path is GpuPath.RUNTIME:
         found[GPU_VARIABLE] = ",".join(request.gpu_uuids)
     return found
@@ -140,7 +141,7 @@ def _gpus(request: CreateRequest) -> dict[str, Any] | None:
     return {"resources": {"reservations": {"devices": [device]}}}
 
 
-def _yaml(value: Mapping[str, Any] | Sequence[Any], depth: int = 0) -> Iterator[str]:
+def _yaml(value: Mapping[str, Any] | Sequence[Any], references: References, depth: int = 0) -> Iterator[str]:
     """Block YAML whose texts are all in double quotes, with ``$`` doubled as compose wants it."""
     pad = "  " * depth
     if isinstance(value, Mapping):
@@ -148,32 +149,36 @@ def _yaml(value: Mapping[str, Any] | Sequence[Any], depth: int = 0) -> Iterator[
             name = key if _BARE_KEY.fullmatch(key) else _quoted(key)
             if isinstance(item, Mapping | list) and item:
                 yield f"{pad}{name}:"
-                yield from _yaml(item, depth + 1)
+                yield from _yaml(item, references, depth + 1)
             else:
-                yield f"{pad}{name}:{_scalar(item)}"
+                yield f"{pad}{name}:{_scalar(item, references)}"
         return
     for item in value:
         if isinstance(item, Mapping):
-            first, *rest = _yaml(item, depth + 1)
+            first, *rest = _yaml(item, references, depth + 1)
             yield f"{pad}- {first.lstrip()}"
             yield from rest
         else:
-            yield f"{pad}-{_scalar(item)}"
+            yield f"{pad}-{_scalar(item, references)}"
 
 
-def _scalar(value: object) -> str:
+def _scalar(value: object, references: References) -> str:
     if value is None:
         return ""
     if isinstance(value, bool):
         return " true" if value else " false"
     if isinstance(value, int | float):
         return f" {value:.9f}".rstrip("0").rstrip(".") if isinstance(value, float) else f" {value}"
-    return " []" if value == [] else f" {_quoted(str(value))}"
+    return " []" if value == [] else f" {_quoted(str(value), references)}"
 
 
-def _quoted(text: str) -> str:
+def _quoted(text: str, references: References = NO_REFERENCES) -> str:
     """A text as YAML has it: JSON's escapes are YAML's."""
-    escaped = json.dumps(text.replace("$", "$$"), ensure_ascii=False)
+    return f'"{references.written(text, _escaped)}"'
+
+
+def _escaped(text: str) -> str:
+    escaped = json.dumps(text.replace("$", "$$"), ensure_ascii=False)[1:-1]
     return re.sub(
         r"[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]", lambda match: f"\\u{ord(match[0]):04x}", escaped
     )

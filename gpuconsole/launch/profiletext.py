@@ -7,6 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 from gpuconsole.launch.options import LaunchOptions
+from gpuconsole.launch.references import NO_REFERENCES, References
 from gpuconsole.launch.tomltext import Value
 
 _NAMES = {
@@ -34,8 +35,8 @@ _LEFT_OUT = ("force",)
 _DEFAULTS = {"pull": "missing"}
 
 
-def profile_table(options: LaunchOptions) -> dict[str, Value]:
-    """The profile that gives these options; what is the default is left out."""
+def profile_table(options: LaunchOptions, references: References = NO_REFERENCES) -> dict[str, Value]:
+    """The profile that gives these options, with what ``references`` name from the shell; defaults are left out."""
     found: dict[str, Value] = {}
     for field in fields(LaunchOptions):
         value: Any = getattr(options, field.name)
@@ -43,33 +44,38 @@ def profile_table(options: LaunchOptions) -> dict[str, Value]:
             continue
         if value is None or value == "":
             continue
-        found[_NAMES.get(field.name, field.name)] = _field(field.name, value)
+        found[_NAMES.get(field.name, field.name)] = _field(field.name, value, references)
     if options.entrypoint == "":
         found["entrypoint"] = ""
     known = {name: found[name] for name in _ORDER if name in found}
     return known | found
 
 
-def _field(name: str, value: Any) -> Value:
+def _field(name: str, value: Any, references: References) -> Value:
     if name == "environment":
-        return _environment(value)
+        return _environment(value, references)
+
+    def text(written: str) -> str:
+        return references.written(written, escaped)
+
     if name in _PAIRS:
         split = re.compile("[:=]" if name == "extra_hosts" else "=")
-        pairs = [split.split(text, maxsplit=1) for text in value]
-        return {pair[0]: escaped(pair[1]) if len(pair) > 1 else "" for pair in pairs}
+        pairs = [split.split(each, maxsplit=1) for each in value]
+        return {pair[0]: text(pair[1]) if len(pair) > 1 else "" for pair in pairs}
     if isinstance(value, tuple):
-        return [escaped(text) for text in value]
+        return [text(each) for each in value]
     if isinstance(value, bool):
         return value
-    return int(value) if name in ("gpus", "nodes", "processes") and str(value).isdecimal() else escaped(str(value))
+    return int(value) if name in ("gpus", "nodes", "processes") and str(value).isdecimal() else text(str(value))
 
 
-def _environment(texts: tuple[str, ...]) -> Value:
+def _environment(texts: tuple[str, ...], references: References) -> Value:
     """As a table; a variable of the shell by its own name."""
     found: dict[str, str | int | float | bool] = {}
     for text in texts:
         name, equals, value = text.partition("=")
-        found[name] = escaped(value) if equals else f"${{{name}}}"
+        by_name = not equals or name in references.by_name
+        found[name] = f"${{{name}}}" if by_name else references.written(value, escaped)
     return found
 
 

@@ -7,7 +7,6 @@ started by hand.
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -15,13 +14,15 @@ from gpuconsole.engine.model import GpuPath, Mount
 from gpuconsole.engine.request import CreateRequest, PortRequest
 from gpuconsole.launch.gpupath import RUNTIME_NAME
 from gpuconsole.launch.labels import PREFIX
+from gpuconsole.launch.references import NO_REFERENCES, References
+from gpuconsole.launch.references import quote as quote
 from gpuconsole.launch.spec import LaunchSpec, PullPolicy, VariableSource
 from gpuconsole.launch.together import GPU_VARIABLE
 
-# What a terminal obeys, and marks that show a text other than it is.
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 CDI_CLIENT = "25.0"
 """The first docker client that takes CDI devices by ``--device``."""
+_ASSIGNABLE = re.compile(r"(?!DOCKER_|LD_|PATH$|HOME$)[A-Za-z_][A-Za-z0-9_]*")
+"""A variable that a shell can set for one command, and that means nothing to the docker client itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,27 +33,24 @@ class DockerRun:
     """Its arguments, ``docker`` first."""
     client: str | None = None
     """The docker client it needs at least; None is any."""
+    assigned: tuple[tuple[str, str], ...] = ()
+    """Variables of the container whose values have a secret of the shell in them: set before the command, so that they
+    are in no list of processes."""
+    references: References = NO_REFERENCES
+    """What is named and not printed."""
 
     def __str__(self) -> str:
-        return " ".join(quote(word) for word in self.words)
-
-
-def quote(word: str) -> str:
-    r"""``word`` for a shell. Control characters become ``$'\n'`` (bash, zsh, ksh, busybox): one line, no harm."""
-    if not _CONTROL.search(word):
-        return shlex.quote(word)
-    escaped = word.replace("\\", "\\\\").replace("'", "\\'")
-    return "$'" + _CONTROL.sub(_escape, escaped) + "'"
-
-
-def _escape(match: re.Match[str]) -> str:
-    char = match[0]
-    names = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
-    return names.get(char) or "".join(f"\\{byte:03o}" for byte in char.encode())
+        before = [f"{name}={quote(value, self.references)}" for name, value in self.assigned]
+        return " ".join([*before, *(quote(word, self.references) for word in self.words)])
 
 
 def render(
-    request: CreateRequest, spec: LaunchSpec, *, foreground: bool = False, hide_values: bool = False
+    request: CreateRequest,
+    spec: LaunchSpec,
+    *,
+    foreground: bool = False,
+    hide_values: bool = False,
+    references: References = NO_REFERENCES,
 ) -> DockerRun:
     """The command that makes the container of ``request``.
 
@@ -61,15 +59,17 @@ def render(
         spec: Where it came from: which variables are taken from the shell or from files.
         foreground: Follow it and return its exit code, as ``--wait`` does.
         hide_values: Name every variable that was written and leave its value to the shell, for a place that is kept.
+        references: What is not to be printed.
     """
     words = ["docker", "run", *([] if foreground else ["--detach"])]
-    words += _options(request, spec, hide_values=hide_values)
+    words += _options(request, spec, hide_values=hide_values, references=references)
     words += _entrypoint(request)
-    cdi = request.gpu_path is GpuPath.CDI
-    return DockerRun(tuple(words), client=CDI_CLIENT if cdi else None)
+    client = CDI_CLIENT if request.gpu_path is GpuPath.CDI else None
+    assigned = () if hide_values else tuple(_assigned(request, spec, references))
+    return DockerRun(tuple(words), client=client, assigned=assigned, references=references)
 
 
-def _options(request: CreateRequest, spec: LaunchSpec, *, hide_values: bool) -> Iterator[str]:
+def _options(request: CreateRequest, spec: LaunchSpec, *, hide_values: bool, references: References) -> Iterator[str]:
     single: list[tuple[str, str | None]] = [
         ("--name", request.name),
         ("--pull", None if spec.pull is PullPolicy.MISSING else spec.pull.value),
@@ -86,7 +86,7 @@ def _options(request: CreateRequest, spec: LaunchSpec, *, hide_values: bool) -> 
         yield from ("--device", f"{device.host_path}:{device.container_path}:{device.permissions}")
     for port in request.ports:
         yield from ("--publish", _port(port))
-    yield from _environment(request, spec, hide_values=hide_values)
+    yield from _environment(request, spec, hide_values=hide_values, references=references)
     for key, value in request.labels.items():
         if not key.startswith(PREFIX):
             yield from ("--label", f"{key}={value}")
@@ -137,8 +137,11 @@ def _gpus(request: CreateRequest) -> Iterator[str]:
         yield from ("--runtime", RUNTIME_NAME, "--env", f"{GPU_VARIABLE}={','.join(request.gpu_uuids)}")
 
 
-def _environment(request: CreateRequest, spec: LaunchSpec, *, hide_values: bool) -> Iterator[str]:
+def _environment(
+    request: CreateRequest, spec: LaunchSpec, *, hide_values: bool, references: References
+) -> Iterator[str]:
     sources = {variable.name: variable.source for variable in spec.variables}
+    assigned = dict(_assigned(request, spec, references))
     for path in spec.env_files:
         yield from ("--env-file", path)
     for name, value in request.environment:
@@ -146,7 +149,17 @@ def _environment(request: CreateRequest, spec: LaunchSpec, *, hide_values: bool)
         if source is VariableSource.FILE:
             continue
         by_name = source is VariableSource.SHELL or (hide_values and source is VariableSource.WRITTEN)
+        by_name = by_name or name in assigned or name in references.by_name or references.names.get(value) == name
         yield from ("--env", name if by_name else f"{name}={value}")
+
+
+def _assigned(request: CreateRequest, spec: LaunchSpec, references: References) -> Iterator[tuple[str, str]]:
+    """Variables that the shell can make from others that hold a secret."""
+    written = {variable.name for variable in spec.variables if variable.source is VariableSource.WRITTEN}
+    for name, value in request.environment:
+        own = name in references.by_name or references.names.get(value) == name
+        if name in written and not own and references.holds(value) and _ASSIGNABLE.fullmatch(name):
+            yield name, value
 
 
 def _entrypoint(request: CreateRequest) -> list[str]:

@@ -166,6 +166,8 @@ class LaunchSpec:
     """The options it was read from, so that the launch can be written down and done again."""
     folder: str = field(default="", compare=False)
     """Where they were written: what relative paths in them mean."""
+    taken: frozenset[str] = field(default=frozenset(), compare=False)
+    """Variables of the shell whose values its profile has put in."""
     profile: str = field(default="", compare=False)
     """The profile they came from, wholly or in part; empty when from none."""
 

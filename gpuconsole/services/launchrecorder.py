@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from typing import TYPE_CHECKING
 
 from gpuconsole.core.errors import BadFile, ConsoleError, NotFound
 from gpuconsole.launch.labels import LAUNCH
-from gpuconsole.services.secrets import mask_arguments
+from gpuconsole.services.secrets import MASK, mask_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,13 +42,17 @@ class LaunchRecorder:
         if written is None:
             return
         from gpuconsole.launch.render import DockerRun
+        from gpuconsole.services.shownsecrets import references_of
 
-        command = str(DockerRun(mask_arguments(plan.docker_run(hide_values=True).words)))
+        hidden = references_of(self._spec, os.environ)
+        words = plan.docker_run(hide_values=True, references=hidden).words
+        command = str(DockerRun(mask_arguments([hidden.masked(word, MASK) for word in words])))
         self._word = plan.request.labels[LAUNCH]
         records = None
         try:
             records = self._opened()
-            records.begin(plan, written, word=self._word, folder=self._spec.folder, command=command)
+            folder = self._spec.folder
+            records.begin(plan, written, word=self._word, folder=folder, command=command, hidden=hidden)
         except BadFile as error:
             self.problem = error.message
             if records is not None:

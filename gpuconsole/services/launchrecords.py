@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from gpuconsole.core.errors import BadFile, NotFound
 from gpuconsole.core.store import Store
 from gpuconsole.launch.options import LaunchOptions
+from gpuconsole.launch.references import NO_REFERENCES, References
 from gpuconsole.services.secrets import MASK, mask_arguments, mask_text, mask_value
 
 if TYPE_CHECKING:
@@ -117,9 +118,18 @@ class LaunchRecords:
         self._store = Store(_SCHEMA, path=path)
         self._lock = threading.Lock()
 
-    def begin(self, plan: LaunchPlan, options: LaunchOptions, *, word: str, folder: str, command: str) -> None:
-        """A container is about to be started."""
-        kept = json.dumps(harmless_options(options), separators=(",", ":"))
+    def begin(
+        self,
+        plan: LaunchPlan,
+        options: LaunchOptions,
+        *,
+        word: str,
+        folder: str,
+        command: str,
+        hidden: References = NO_REFERENCES,
+    ) -> None:
+        """A container is about to be started; what ``hidden`` names is not kept."""
+        kept = json.dumps(harmless_options(options, hidden), separators=(",", ":"))
         row = (
             word, plan.info.endpoint, plan.name, options.image, plan.image.known, json.dumps(plan.choice.uuids), folder,
             kept, command, time.time(),
@@ -212,22 +222,27 @@ class LaunchRecords:
         self._store.close()
 
 
-def harmless_options(options: LaunchOptions) -> dict[str, Any]:
-    """The options as they may be written to a file: a secret variable keeps its name only, other secrets nothing."""
-    kept = {name: _masked(value) for name, value in asdict(options).items() if value not in (None, (), [])}
-    kept["environment"] = [_harmless(text) for text in options.environment]
+def harmless_options(options: LaunchOptions, hidden: References = NO_REFERENCES) -> dict[str, Any]:
+    """The options as they may be written to a file: a secret variable keeps its name only, other secrets nothing.
+
+    Args:
+        options: As typed.
+        hidden: Secrets that do not look like any.
+    """
+    kept = {name: _masked(value, hidden) for name, value in asdict(options).items() if value not in (None, (), [])}
+    kept["environment"] = [_harmless(text, hidden) for text in options.environment]
     return {name: list(value) if isinstance(value, tuple) else value for name, value in kept.items() if value != []}
 
 
-def _masked(value: Any) -> Any:
+def _masked(value: Any, hidden: References) -> Any:
     if isinstance(value, list | tuple):
-        return list(mask_arguments([str(each) for each in value]))
-    return mask_text(value) if isinstance(value, str) else value
+        return list(mask_arguments([hidden.masked(str(each), MASK) for each in value]))
+    return mask_text(hidden.masked(value, MASK)) if isinstance(value, str) else value
 
 
-def _harmless(text: str) -> str:
+def _harmless(text: str, hidden: References) -> str:
     name, separator, value = text.partition("=")
-    return name if separator and mask_value(name, value) != value else text
+    return name if separator and (mask_value(name, value) != value or hidden.holds(value)) else text
 
 
 def _record(row: sqlite3.Row) -> LaunchRecord | None:

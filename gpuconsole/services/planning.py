@@ -17,6 +17,7 @@ from gpuconsole.launch.gpupath import GpuRoute, choose_gpu_path
 from gpuconsole.launch.gpus import GpuChoice, choose_gpus
 from gpuconsole.launch.labels import LAUNCH
 from gpuconsole.launch.preflight import Finding, Said
+from gpuconsole.launch.references import NO_REFERENCES, References
 from gpuconsole.launch.render import DockerRun, render
 from gpuconsole.launch.request import build_request, hides_init, name_for
 from gpuconsole.launch.spec import FieldProblem, Force, GpuWish, GpuWishKind, LaunchSpec, SpecInvalid
@@ -72,9 +73,11 @@ class LaunchPlan:
         token = (token_mount(self.request.labels[LAUNCH]),) if needs_token(self.spec) else ()
         return tuple(mount.source for mount in (*(self.who.mounts if self.who else ()), *token))
 
-    def docker_run(self, *, foreground: bool = False, hide_values: bool = False) -> DockerRun:
+    def docker_run(
+        self, *, foreground: bool = False, hide_values: bool = False, references: References = NO_REFERENCES
+    ) -> DockerRun:
         """The ``docker run`` that does the same."""
-        return render(self.request, self.spec, foreground=foreground, hide_values=hide_values)
+        return render(self.request, self.spec, foreground=foreground, hide_values=hide_values, references=references)
 
 
 def plan_launch(session: Session, spec: LaunchSpec, *, name: str | None = None) -> LaunchPlan:

@@ -14,8 +14,8 @@ from typing import Any
 
 from gpuconsole.core.config import nearest
 from gpuconsole.core.errors import BadFile, NotFound, Refused
-from gpuconsole.core.paths import config_dir
-from gpuconsole.core.store import Store
+from gpuconsole.core.paths import config_dir, state_dir
+from gpuconsole.core.store import FILE, Store
 from gpuconsole.core.text import plain_line
 from gpuconsole.launch.fields import Surroundings
 from gpuconsole.launch.layering import overlay
