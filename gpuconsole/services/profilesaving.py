@@ -28,6 +28,7 @@ _PATHS = ("volumes", "mounts", "env_files", "secrets")
 class Saved:
     """A profile that was written."""
 
+    name: str
     path: Path
     shown: str
     text: str
@@ -125,7 +126,7 @@ def _write(place: _Place, name: str, options: LaunchOptions, notes: tuple[str, .
         raise BadFile(
             f"{shown} cannot be written: {error.strerror}.", hint="Make its folder writable, or pass --user."
         ) from error
-    return Saved(path, shown, table, notes)
+    return Saved(name, path, shown, table, notes)
 
 
 def _text(path: Path, shown: str) -> str:

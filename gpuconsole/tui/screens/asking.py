@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from gpuconsole.engine.model import Container
     from gpuconsole.host.model import Holder
     from gpuconsole.services.imageremoval import Removal
+    from gpuconsole.services.profilefilling import Filling
+    from gpuconsole.services.profilereach import Reach
 
 _LISTED = 6
 _BENCH = "bench of "
@@ -58,6 +60,17 @@ def about_launch(behind: str) -> Question:
         body="What was made is taken back. Layers of the image that are complete stay.\n"
         f"{behind} instead leaves it to go on behind.",
         verb="Stop it",
+    )
+
+
+def about_reach(filling: Filling, found: Sequence[Reach]) -> Question:
+    """Whether to launch with what a project's profile takes from outside of its folder."""
+    return Question(
+        f"Launch {filling.name} with that?",
+        f"The profile {filling.name} of {filling.profile.source.shown}, which came with this folder,\n"
+        + "\n".join(f"  {reach.words}" for reach in found)
+        + "\nYes counts for now, and as long as this stays so.",
+        "Launch it",
     )
 
 

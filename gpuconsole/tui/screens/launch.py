@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events, on
@@ -15,27 +14,22 @@ from textual.widgets import Button
 
 from gpuconsole.core.errors import ConsoleError
 from gpuconsole.core.text import plain_line
-from gpuconsole.launch.spec import SpecInvalid
-from gpuconsole.services.launching import Launched
-from gpuconsole.services.launchruns import LaunchNews, LaunchRun
 from gpuconsole.tui import actions, sheets
-from gpuconsole.tui.messages import ActionDone, ActionFailed
-from gpuconsole.tui.present import launchform, launchtext
+from gpuconsole.tui.present import launchform
 from gpuconsole.tui.present.cell import Cell
-from gpuconsole.tui.screens.asking import about_launch
 from gpuconsole.tui.screens.launchfields import LaunchFields
-from gpuconsole.tui.screens.launchweighing import Weighing
-from gpuconsole.tui.screens.lending import enter
+from gpuconsole.tui.screens.launchrunning import WHOLE, Running
 from gpuconsole.tui.widgets.completer import Choices
 from gpuconsole.tui.widgets.keyline import KeyLine
 from gpuconsole.tui.widgets.lines import Lines
 from gpuconsole.tui.widgets.tick import Tick
 
 if TYPE_CHECKING:
+    from gpuconsole.services.profilefilling import Filling
     from gpuconsole.tui.app import ConsoleApp
 
 
-class LaunchScreen(Weighing):
+class LaunchScreen(Running):
     """Asks what to launch, launches it, and joins it.
 
     Args:
@@ -47,6 +41,8 @@ class LaunchScreen(Weighing):
     HELP = (
         "{launch.start}, or enter on Launch, starts the container. Tab and the arrows go through the fields; down "
         "opens what a field can be, tab or enter takes it. Space ticks a GPU. Below is the docker command it makes.\n"
+        "A profile fills the fields; what is then written over it counts. {launch.save} saves what the fields say as "
+        "one. {launch.more} opens the rest of what docker can be told.\n"
         "What was launched from a folder is what the form starts with there the next time."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -58,33 +54,15 @@ class LaunchScreen(Weighing):
     class Began(Message):
         """What was launched from here before is known."""
 
-        def __init__(self, values: dict[str, str]) -> None:
+        def __init__(self, values: dict[str, str], filling: Filling | ConsoleError | None) -> None:
             super().__init__()
             self.values = values
-
-    class WentOn(Message):
-        """A launch is at another step."""
-
-        def __init__(self, news: LaunchNews) -> None:
-            super().__init__()
-            self.news = news
-
-        def can_replace(self, message: Message) -> bool:
-            """Only the newest step matters."""
-            return isinstance(message, LaunchScreen.WentOn)
-
-    class Ended(Message):
-        """A launch is over."""
-
-        def __init__(self, outcome: Launched | ConsoleError) -> None:
-            super().__init__()
-            self.outcome = outcome
+            self.filling = filling
+            """The profile in it, or why that cannot be read."""
 
     def __init__(self, image: str | None = None) -> None:
         super().__init__()
         self._image = image
-        self._left = False
-        self._launch_soon = False
         self._begun_with: dict[str, str] = {}
 
     def compose(self) -> ComposeResult:
@@ -95,7 +73,8 @@ class LaunchScreen(Weighing):
             yield Button("Launch", id="launch", compact=True)
             yield Tick("attach", id="join", value=True)
             yield Tick("terminal", id="terminal", value=True)
-            yield Tick("remove it when it ends", id="remove")
+            yield Tick("remove at end", id="remove")
+            yield Tick("when free", id="free")
         yield VerticalScroll(Lines(id="below"), id="room", can_focus=False)
         yield KeyLine(id="keys")
         yield Choices(id="choices")
@@ -115,10 +94,19 @@ class LaunchScreen(Weighing):
         self.watch(self.app, "images", self._propose_image, init=False)
         self.watch(self.app, "link", self._settle, init=False)
         self.app.desk.judge_images()  # its field completes what could be pulled, with the verdict
-        drafts = self.app.desk.drafts
+        desk = self.app.desk
 
         def recall() -> None:
-            self.post_message(self.Began(drafts.last(folder) if folder else {}))
+            values = dict(desk.drafts.unsent or (desk.drafts.last(folder) if folder else {}))
+            filling: Filling | ConsoleError | None = None
+            if name := values.get("profile"):
+                from gpuconsole.services.profilefilling import fill_from
+
+                try:
+                    filling = fill_from(desk.session, name)
+                except ConsoleError as error:
+                    filling = error
+            self.post_message(self.Began(values, filling))
 
         threading.Thread(target=recall, name="draft", daemon=True).start()
 
@@ -132,31 +120,45 @@ class LaunchScreen(Weighing):
 
     @on(Began)
     def _begin(self, news: Began) -> None:
-        app = self.app
+        app, values = self.app, dict(news.values)
         local = app.engine_info is None or app.engine_info.local
-        unsent = app.desk.drafts.unsent
-        values = dict(unsent or news.values)
         ticked = values.pop("ticks", "")
-        if not values:
-            none = app.host_view is not None and not app.host_view.gpus
-            values = launchform.proposed(launchform.current_folder(), engine_is_local=local, without_gpus=none)
+        whole = WHOLE in ticked.split()
+        proposed = launchform.proposed(
+            launchform.current_folder(),
+            engine_is_local=local,
+            without_gpus=app.host_view is not None and not app.host_view.gpus,
+        )
+        if not values or (whole and isinstance(news.filling, ConsoleError)):
+            values = proposed | values
         if self._image is not None:
             values["image"] = self._image
         elif not values.get("image"):
             values["image"] = launchform.proposed_image(app.images or ())
-        if "remove" in ticked.split():
-            self.query_one("#remove", Tick).decide(True)
         self.fields.fill(values)
-        self._begun_with = self._everything()
+        if isinstance(news.filling, ConsoleError):
+            self.profile_is_wrong(values["profile"], news.filling)
+        elif news.filling is not None and whole:
+            self.fill_from(news.filling)
+            if self._image is not None:
+                self.fields.set("image", self._image)
+        elif news.filling is not None:
+            self.take_filling(news.filling)
+        self.tick_as(ticked)
+        self._begun_with = self.everything()
         self._began = True
-        if launchform.MORE_KEYS & values.keys():
-            self.add_class("-more")
-        if not values.get("image"):
+        self.show_more()
+        if not self.fields.value("image"):
             self.fields.go_to("image")
         self._weigh()
         if self._launch_soon:
             self._launch_soon = False
             self.action_launch()
+
+    def show_more(self) -> None:
+        """Open what is rarely needed where something stands in it."""
+        if launchform.MORE_KEYS & self.fields.typed().keys():
+            self.add_class("-more")
 
     def _propose_image(self) -> None:
         if self._began and not self.fields.value("image"):
@@ -167,103 +169,15 @@ class LaunchScreen(Weighing):
                 if self.focused is not None and self.focused.id == "field-image":
                     self.query_one("#launch", Button).focus()
 
-    def _everything(self) -> dict[str, str]:
-        ticks = ["remove"] if self.query_one("#remove", Tick).value else []
-        return self.fields.typed() | ({"ticks": " ".join(ticks)} if ticks else {})
-
-    # --- the launch itself ---
-
-    @on(Button.Pressed, "#launch")
-    def action_launch(self) -> None:
-        """Start the container."""
-        if self._run is not None or self.app.readonly:
-            return
-        if not self._began:
-            self._launch_soon = True
-            return
-        options, problems = self._options()
-        if problems:
-            self._refuse(problems)
-            return
-        app, typed = self.app, self._everything()
-        self._failure = []
-        self._run = LaunchRun(
-            self.app.desk,
-            self._named(options),
-            on_news=self._went_on,
-            on_end=lambda outcome: self._ended(app, outcome, typed),
-        )
-        self.add_class("-launching")
-        self.fields.show_problems(())
-        self._show_step(self.WentOn(LaunchNews("begins")))
-        self._run.start()
-        self.refresh_bindings()
-
-    def _went_on(self, news: LaunchNews) -> None:
-        self.post_message(self.WentOn(news))  # on the launch's thread
-
-    def _ended(self, app: ConsoleApp, outcome: Launched | ConsoleError, typed: dict[str, str]) -> None:
-        """On the launch's thread, where a screen that was left knows no app any more."""
-        folder = launchform.current_folder()
-        if isinstance(outcome, Launched) and folder:
-            app.desk.drafts.remember(folder, typed)
-        if not self._left:
-            self.post_message(self.Ended(outcome))
-        elif isinstance(outcome, ConsoleError):
-            app.post_message(ActionFailed(outcome))
-        else:
-            words = "runs" if outcome.ending is None else outcome.ending.words
-            app.post_message(ActionDone(f"{outcome.name} {words}."))
-            app.desk.refresh()
-
-    @on(WentOn)
-    def _show_step(self, news: WentOn) -> None:
-        if self._run is None:
-            return
-        rows = max(3, self.query_one("#room").size.height)
-        self.query_one("#below", Lines).show(
-            launchtext.progress_lines(news.news, self.app.glyphs, width=self.size.width, rows=rows)
-        )
-
-    @on(Ended)
-    def _finish(self, news: Ended) -> None:
-        self._run = None
-        self._made_name = None
-        self.remove_class("-launching")
-        self.refresh_bindings()
-        outcome = news.outcome
-        if isinstance(outcome, SpecInvalid):
-            self._refuse(outcome.problems)
-        elif isinstance(outcome, ConsoleError):
-            self._stay(launchtext.failure_lines(outcome, self.size.width))
-        elif outcome.ending is not None and (outcome.ending.exit_code != 0 or outcome.ending.restarts is not None):
-            self.app.desk.refresh()
-            self._stay(launchtext.ended_lines(outcome, self.size.width, self.app.keys))
-        else:
-            self._go_to(outcome)
-
-    def _go_to(self, outcome: Launched) -> None:
-        app, join = self.app, self.query_one("#join", Tick).value
-        app.desk.drafts.unsent = None
-        app.desk.refresh()
-        app.launched(outcome.id)
-        self.dismiss(None)
-        if outcome.ending is not None:
-            app.notify(f"{outcome.name} has ended already, and well.", markup=False)
-        elif join and outcome.container is not None:
-            # Its terminal when it has one; else a shell beside its work.
-            verb = "attach" if outcome.container.tty else "shell"
-            app.call_after_refresh(enter, app, verb, outcome.container)
-
-    # --- away from it ---
+    # --- keys ---
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """What can be done depends on whether a launch is under way."""
-        if action in ("launch", "more"):
+        if action in ("launch", "more", "save_profile"):
             return self._run is None
         if action == "behind":
             return self._run is not None
-        return True
+        return super().check_action(action, parameters)
 
     def action_more(self) -> None:
         """Show or hide what is rarely needed."""
@@ -273,27 +187,12 @@ class LaunchScreen(Weighing):
         elif self.focused is not None and not self.focused.display:
             self.query_one("#launch", Button).focus()
 
-    def action_behind(self) -> None:
-        """Leave the launch to go on."""
-        if self._run is not None:
-            self._left = True
-            self.app.desk.drafts.unsent = None
-            self.dismiss(None)
-
     def action_back(self) -> None:
         """Ask to stop the launch under way; else go back, and keep what was typed for the next time."""
         if self._run is not None:
             self._ask_to_stop(self._run)
             return
         if self._began:
-            now = self._everything()
+            now = self.everything()
             self.app.desk.drafts.unsent = now if now != self._begun_with or self.app.desk.drafts.unsent else None
         self.dismiss(None)
-
-    def _ask_to_stop(self, run: LaunchRun) -> None:
-        self.ask(about_launch(self.app.keys.name("launch.behind")), partial(self._stop, run))
-
-    def _stop(self, run: LaunchRun) -> None:
-        if self._run is run:
-            run.cancel()
-            self._show_step(self.WentOn(LaunchNews("stopping, and taking back what was made")))

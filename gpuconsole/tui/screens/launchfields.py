@@ -1,58 +1,46 @@
-"""The fields of the launch form: filled in, completed, read as text, and what is wrong shown under each row."""
+"""The fields of the launch form: filled in, read as text, and what is wrong shown under each row."""
 
 from __future__ import annotations
 
 import shlex
-import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from textual import on
 from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical, VerticalScroll
-from textual.message import Message
+from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
 from textual.widgets import Input
 
-from gpuconsole.tui.present import launchform, launchgpus, launchtext
+from gpuconsole.tui.present import launchfindings, launchform, launchgpus
 from gpuconsole.tui.present.cell import Cell
-from gpuconsole.tui.widgets.completer import Choice, Choices, CompletingInput
+from gpuconsole.tui.present.launchform import Shape
+from gpuconsole.tui.screens.launchcompleting import Completing
+from gpuconsole.tui.widgets.completer import CompletingInput
 from gpuconsole.tui.widgets.gpupicker import GpuPicker
 from gpuconsole.tui.widgets.lines import Lines
 from gpuconsole.tui.widgets.tick import Snug
 
 if TYPE_CHECKING:
-    from gpuconsole.launch.spec import FieldProblem
-    from gpuconsole.tui.app import ConsoleApp
+    from gpuconsole.tui.present.launchfindings import Remark
     from gpuconsole.tui.present.launchform import Field, Group
 
-_VOLUMES = next(field for field in launchform.FIELDS if field.key == "volumes")
-_PROBLEM_ROWS = 2
-"""Rows that a problem takes beside its field at most; the fields must stay in sight."""
+_VOLUMES = launchform.field_named("volumes")
+_OF_KINDS = tuple(field for field in launchform.FIELDS if field.kinds)
+_LITTLE_ROOM = 4
+"""Lines under all rows together on a small screen, where the fields must stay in sight."""
+_HIGH = 30
+"""Lines of a screen from which on there is more."""
 
 
-class LaunchFields(VerticalScroll, can_focus=False, inherit_bindings=False):
+class LaunchFields(Completing, can_focus=False, inherit_bindings=False):
     """Rows of fields; they scroll as the focus goes."""
-
-    app: ConsoleApp
-
-    class Edited(Message):
-        """The person wrote something."""
-
-    class Found(Message):
-        """Paths that begin with what was typed."""
-
-        def __init__(self, field: CompletingInput, text: str, paths: tuple[str, ...], *, asked: bool) -> None:
-            super().__init__()
-            self.field = field
-            self.text = text
-            self.paths = paths
-            self.asked = asked
-            """They were asked for by a key: with none, that key goes on to the next field."""
 
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
         self._volumes: list[CompletingInput] = []
+        self._put_away: dict[str, str] = {}
+        """What stood in a field of a kind of work that was left, till that kind is chosen again."""
 
     def compose(self) -> ComposeResult:
         """The rows, then those that are rarely needed."""
@@ -74,13 +62,15 @@ class LaunchFields(VerticalScroll, can_focus=False, inherit_bindings=False):
             label = Lines(id=f"label-{field.key}", classes="label" if place == 0 else "label -inner")
             line = self._input(field, f"field-{field.key}")
             line.set_class(bool(field.width), f"-w{field.width}")
-            parts += [label, line]
+            parts += [Horizontal(label, line, id=f"only-{field.key}", classes="only")] if field.kinds else [label, line]
         if group[0].key == "image":
             parts.append(Snug(id="facts"))
+        if group[0].key == "kind":
+            parts.append(Lines(id="kind-words"))
         return Horizontal(*parts, classes=f"row {classes}".strip())
 
     def _input(self, field: Field, id: str) -> CompletingInput:
-        completes = bool(field.choices) or field.key == "image" or field.key in launchform.PATHS
+        completes = bool(field.choices) or field.key in ("image", "profile") or field.key in launchform.PATHS
         return CompletingInput(id=id, placeholder=field.hint, completes=completes, name=field.key)
 
     def on_mount(self) -> None:
@@ -89,6 +79,7 @@ class LaunchFields(VerticalScroll, can_focus=False, inherit_bindings=False):
             if field.key != "volumes":
                 self.query_one(f"#label-{field.key}", Lines).show([(Cell(f" {field.label}", "dim"),)])
         self._add_volume("")
+        self._fit_kind()
 
     # --- what stands in the fields ---
 
@@ -103,32 +94,35 @@ class LaunchFields(VerticalScroll, can_focus=False, inherit_bindings=False):
 
     def typed(self) -> dict[str, str]:
         """Everything that stands in the fields, by key; volumes in lines."""
-        found = {
-            field.key: self.query_one(f"#field-{field.key}", Input).value
-            for field in launchform.FIELDS
-            if field.key != "volumes"
-        }
-        found["volumes"] = "\n".join(line.value.strip() for line in self._volumes if line.value.strip())
+        found = {field.key: self.value(field.key) for field in launchform.FIELDS}
         return {key: value for key, value in found.items() if value.strip()}
 
     def fill(self, values: Mapping[str, str]) -> None:
         """Write ``values``; fields that are not in it become empty."""
+        self._put_away = {}
         for field in launchform.FIELDS:
-            if field.key != "volumes":
-                self.query_one(f"#field-{field.key}", CompletingInput).settle(values.get(field.key, ""))
-        volumes = [line for line in values.get("volumes", "").splitlines() if line.strip()][: launchform.MOST_VOLUMES]
+            self.set(field.key, values.get(field.key, ""))
+
+    def set(self, key: str, value: str) -> None:
+        """Write one field; of one that takes several values they may stand in lines."""
+        if key == "volumes":
+            self._set_volumes([line for line in value.splitlines() if line.strip()])
+            return
+        if "\n" in value and launchform.field_named(key).shape is Shape.WORDS:
+            value = shlex.join(line for line in value.splitlines() if line.strip())
+        self.query_one(f"#field-{key}", CompletingInput).settle(value)
+
+    def _set_volumes(self, volumes: list[str]) -> None:
         lines = list(self._volumes)
         for line, text in zip(lines, [*volumes, *[""] * len(lines)], strict=False):
             line.settle(text)
         for text in [*volumes, ""][len(lines) :]:
             self._add_volume(text)
 
-    def set(self, key: str, value: str) -> None:
-        """Write one field."""
-        self.query_one(f"#field-{key}", CompletingInput).settle(value)
-
     def value(self, key: str) -> str:
-        """What stands in one field."""
+        """What stands in one field; volumes in lines."""
+        if key == "volumes":
+            return "\n".join(line.value.strip() for line in self._volumes if line.value.strip())
         return self.query_one(f"#field-{key}", Input).value
 
     def go_to(self, key: str) -> None:
@@ -137,21 +131,24 @@ class LaunchFields(VerticalScroll, can_focus=False, inherit_bindings=False):
 
     # --- what is wrong, what is chosen ---
 
-    def show_problems(self, problems: Iterable[FieldProblem]) -> tuple[str, ...]:
-        """Say under each row what is wrong in it; returns what is too long to be said there in full."""
-        problems, cut = tuple(problems), []
-        sign = self.app.glyphs.critical
-        for group in (*launchform.ROWS, *launchform.MORE):
-            lines: list[tuple[Cell, ...]] = []
-            for text in launchform.problems_of(group, problems):
-                rows = launchtext.wrapped(f"{sign} {text}", self.size.width - 12, "critical")
-                if len(rows) > _PROBLEM_ROWS:
-                    cut.append(text)
-                    last = rows[_PROBLEM_ROWS - 1][0].text.rstrip(".,; ")
-                    rows = [*rows[: _PROBLEM_ROWS - 1], (Cell(f"{last} {self.app.glyphs.ellipsis}", "critical"),)]
-                lines += rows
-            self.query_one(f"#problem-{group[0].key}", Lines).show(lines)
-        return tuple(cut)
+    def show_remarks(self, remarks: Sequence[Remark], *, more: bool) -> tuple[Remark, ...]:
+        """Say under each row what is wrong in it and likely to fail; returns what is to be told elsewhere in full.
+
+        Args:
+            remarks: Most important first.
+            more: The rows that are rarely needed are open.
+        """
+        rows = (*launchform.ROWS, *launchform.MORE)
+        height = self.screen.size.height
+        room, each = (_LITTLE_ROOM, 2) if height < _HIGH else (height - _HIGH + 2 * _LITTLE_ROOM, 3)
+        keys, width = self.app.keys, self.size.width - 12
+        said = launchfindings.arranged(
+            remarks, rows, glyphs=self.app.glyphs, keys=keys, width=width, room=room, each=each, more=more
+        )
+        for group in rows:
+            self.query_one(f"#problem-{group[0].key}", Lines).show(said.beside.get(group[0].key, []))
+        self.lifts = tuple(dict.fromkeys(remark.slug for remark in remarks if remark.forceable))
+        return said.below
 
     def show_gpus(self, *, rows_at_most: int) -> None:
         """The GPUs, with those ticked that the wish would get now."""
@@ -159,7 +156,8 @@ class LaunchFields(VerticalScroll, can_focus=False, inherit_bindings=False):
         picker.rows_at_most = rows_at_most
         view = self.app.host_view
         claims = launchgpus.claims(view, self.app.containers)
-        rows = launchgpus.gpu_rows(view, self.value("gpus"), self.app.glyphs, claims)
+        wish = self.value("gpus").strip() or ("none" if self.value("kind").strip() == "tensorboard" else "")
+        rows = launchgpus.gpu_rows(view, wish, self.app.glyphs, claims)
         picker.show_gpus(rows, instead=launchgpus.no_gpus(view))
 
     def show_facts(self, words: str) -> None:
@@ -170,78 +168,42 @@ class LaunchFields(VerticalScroll, can_focus=False, inherit_bindings=False):
     def _take_wish(self, event: GpuPicker.Asked) -> None:
         self.set("gpus", event.wish)
 
-    # --- completion ---
+    # --- what depends on what else is written ---
 
-    @on(Input.Changed)
-    def _hear(self, event: Input.Changed) -> None:
-        event.stop()
-        self.post_message(self.Edited())
-        line = event.input
-        if not isinstance(line, CompletingInput):
-            return
+    def changed(self, line: CompletingInput) -> None:
+        """Open a line for one more volume; show what belongs to the kind of work."""
         lines = self._volumes
         if lines and line is lines[-1] and line.value and len(lines) < launchform.MOST_VOLUMES:
             self._add_volume("")
-        if line.completes and line.has_focus and line.value != line.settled:
-            self._complete(line, everything=False)
-        elif line.has_focus:
-            self.screen.query_one(Choices).shut()
+        if line.name == "kind" and line.has_focus:
+            self._take_kind(line.value.strip())
+        if line.name == "kind" or any(line.name == field.key for field in _OF_KINDS):
+            self._fit_kind()
 
-    @on(Input.Submitted)
-    def _go_on(self, event: Input.Submitted) -> None:
-        event.stop()
-        self.screen.focus_next()
+    def _take_kind(self, kind: str) -> None:
+        """The person chose a kind: what belongs to another one is put away, and comes back with that."""
+        if kind and kind not in launchform.field_named("kind").choices:
+            return  # it is still being written
+        for field in _OF_KINDS:
+            text = self.value(field.key).strip()
+            if text and kind not in field.kinds:
+                self._put_away[field.key] = text
+                self.set(field.key, "")
+            elif not text and kind in field.kinds and field.key in self._put_away:
+                self.set(field.key, self._put_away.pop(field.key))
+        needs_none, gpus = kind == "tensorboard", self.value("gpus").strip()
+        if needs_none and gpus == "auto":
+            self._put_away["gpus"] = gpus
+            self.set("gpus", "none")
+        elif not needs_none and gpus == "none" and "gpus" in self._put_away:
+            self.set("gpus", self._put_away.pop("gpus"))
 
-    @on(CompletingInput.Wanted)
-    def _open(self, event: CompletingInput.Wanted) -> None:
-        self._complete(event.field, everything=event.everything)
-
-    def _complete(self, line: CompletingInput, *, everything: bool) -> None:
-        key, text = line.name or "", line.value
-        if key in launchform.PATHS:
-            self._complete_path(line, text, asked=everything)
-            return
-        if key == "image":
-            wanted = "" if everything else text
-            app = self.app
-            found = list(
-                launchtext.image_choices(app.images or (), wanted, now=app.now(), shelf=app.shelf, glyphs=app.glyphs)
-            )
-        else:
-            field = next(each for each in launchform.FIELDS if each.key == key)
-            found = [(choice, "") for choice in field.choices if everything or choice.startswith(text)]
-        self._offer(line, found, asked=everything)
-
-    def _offer(self, line: CompletingInput, found: list[Choice], *, asked: bool) -> None:
-        if not line.has_focus:
-            return
-        if len(found) == 1 and found[0][0] == line.value:
-            found = []  # it is that already
-        if asked and not found:
-            self.screen.focus_next()
-        self.screen.query_one(Choices).offer(found, line)
-
-    def _complete_path(self, line: CompletingInput, text: str, *, asked: bool) -> None:
-        """A folder is read on a thread of its own: one on a dead network drive never answers."""
-        from gpuconsole.launch.fields import Surroundings
-        from gpuconsole.services.folders import complete_path
-
-        before, _, start = text.rpartition(" ") if line.name == "env_files" else ("", "", text)
-        if ":" in start:
-            self._offer(line, [], asked=asked)
-            return
-
-        def look() -> None:
-            try:
-                paths = complete_path(start, Surroundings.current())
-            except OSError:
-                paths = ()
-            whole = tuple(f"{before} {shlex.quote(path)}" if before else path for path in paths)
-            self.post_message(self.Found(line, text, whole, asked=asked))
-
-        threading.Thread(target=look, name="path-completion", daemon=True).start()
-
-    @on(Found)
-    def _offer_paths(self, found: Found) -> None:
-        if found.field.value == found.text:
-            self._offer(found.field, [(path, "") for path in found.paths], asked=found.asked)
+    def _fit_kind(self) -> None:
+        kind = self.value("kind").strip()
+        shown = [field for field in _OF_KINDS if kind in field.kinds or self.value(field.key).strip()]
+        for field in _OF_KINDS:
+            self.query_one(f"#only-{field.key}").set_class(field not in shown, "-off")
+        words = self.query_one("#kind-words", Lines)
+        words.set_class(bool(shown), "-off")
+        words.show([(Cell(f" {launchform.kind_words(kind)}", "dim"),)])
+        self.query_one("#field-command", Input).placeholder = launchform.command_hint(kind)

@@ -67,6 +67,11 @@ class Tick(Snug, can_focus=True):
         self._value, self.touched = value, True
         self._draw()
 
+    def leave_open(self, value: bool) -> None:
+        """Tick it or not, as one that nobody has decided."""
+        self._value, self.touched = value, False
+        self._draw()
+
     def on_mount(self) -> None:
         """Draw it."""
         self._draw()
