@@ -7,6 +7,11 @@ from enum import StrEnum
 
 from gpuconsole.gpu.state import MemoryState
 
+HOST_ID = "host"
+"""What the memories of the machine itself have for an id."""
+SHM_OF = "/dev/shm of "  # noqa: S108  # a name
+"""Begins the name of a container's ``/dev/shm``."""
+
 
 class Subject(StrEnum):
     """What a statement is about."""

@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from gpuconsole.core.text import plain_line
-from gpuconsole.gpu.forecast_model import GpuMemory, MemorySample, PoolMemory, ProcessMemory, Subject
+from gpuconsole.gpu.forecast_model import (
+    HOST_ID,
+    SHM_OF,
+    GpuMemory,
+    MemorySample,
+    PoolMemory,
+    ProcessMemory,
+    Subject,
+)
 from gpuconsole.host.recording import malformed, read_recording
 
 _Object = Mapping[str, Any]
@@ -22,19 +30,37 @@ def memory_samples(path: Path) -> Iterator[MemorySample]:
         NotFound: There is no such file.
         BadFile: It is no recording, or a sample in it is not what it must be.
     """
-    totals: dict[int, int] = {}
-    console = _Console()
+    reader = SampleReader()
     for number, line in read_recording(path):
         try:
-            if line["type"] == "header":
-                totals = {gpu["index"]: gpu["memory_total_bytes"] for gpu in line.get("gpus") or ()}
-            elif line["type"] == "sample":
-                sample = memory_sample(line, totals)
-                yield sample if "containers" in line else replace(sample, pools=(*sample.pools, *console.pools()))
-            else:
-                console.take(line)
+            sample = reader.take(line)
         except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
             raise malformed(path, number, f"it is no {plain_line(line['type'], limit=20)} ({error})") from error
+        if sample is not None:
+            yield sample
+
+
+class SampleReader:
+    """Makes samples of a recording's lines, which are given to it in their order, the header first."""
+
+    def __init__(self) -> None:
+        self._totals: dict[int, int] = {}
+        self._console = _Console()
+
+    def take(self, line: _Object) -> MemorySample | None:
+        """The sample that ``line`` is; None for every other line, which may tell what the next ones need.
+
+        Raises:
+            KeyError, TypeError, ValueError, ArithmeticError, AttributeError: It is not what such a line must be.
+        """
+        if line["type"] == "header":
+            self._totals = {gpu["index"]: gpu["memory_total_bytes"] for gpu in line.get("gpus") or ()}
+        elif line["type"] == "sample":
+            sample = memory_sample(line, self._totals)
+            return sample if "containers" in line else replace(sample, pools=(*sample.pools, *self._console.pools()))
+        else:
+            self._console.take(line)
+        return None
 
 
 class _Console:
@@ -75,7 +101,7 @@ def memory_sample(line: _Object, totals: Mapping[int, int]) -> MemorySample:
     t = float(line["t"])
     if not math.isfinite(t):
         raise ValueError("its time is no number")
-    gpus = tuple(_gpu(gpu, totals) for gpu in line.get("gpus") or ())
+    gpus = tuple(_gpu(gpu, totals) for gpu in line.get("gpus") or () if not gpu.get("divided"))
     return MemorySample(t, gpus, (*_host_pools(line.get("host") or {}), *_container_pools(line)))
 
 
@@ -98,10 +124,10 @@ def _gpu(gpu: _Object, totals: Mapping[int, int]) -> GpuMemory:
 def _host_pools(host: _Object) -> Iterator[PoolMemory]:
     used, total = _whole(host.get("memory_used_bytes")), _whole(host.get("memory_total_bytes"))
     if total is not None:
-        yield PoolMemory(Subject.HOST, "host", "this machine's memory", used, total)
+        yield PoolMemory(Subject.HOST, HOST_ID, "this machine's memory", used, total)
     shm, shm_total = _whole(host.get("shm_used_bytes")), _whole(host.get("shm_total_bytes"))
     if shm is not None or shm_total is not None:
-        yield PoolMemory(Subject.SHM, "host", "/dev/shm", shm, shm_total)  # noqa: S108  # a name
+        yield PoolMemory(Subject.SHM, HOST_ID, "/dev/shm", shm, shm_total)  # noqa: S108  # a name
 
 
 def _container_pools(line: _Object) -> Iterator[PoolMemory]:
@@ -113,7 +139,7 @@ def _container_pools(line: _Object) -> Iterator[PoolMemory]:
             yield PoolMemory(Subject.CONTAINER, ident, name, used, limit)
         shm, size = _whole(each.get("shm_used_bytes")), _whole(each.get("shm_total_bytes"))
         if size is not None:
-            yield PoolMemory(Subject.SHM, ident, f"/dev/shm of {name}", shm, size)  # noqa: S108
+            yield PoolMemory(Subject.SHM, ident, f"{SHM_OF}{name}", shm, size)
 
 
 def _whole(value: object) -> int | None:

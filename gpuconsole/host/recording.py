@@ -10,7 +10,6 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import os
 import threading
 import zlib
 from collections.abc import Callable, Iterator
@@ -22,7 +21,9 @@ import psutil
 from gpuconsole.core.document import jsonable
 from gpuconsole.core.errors import BadFile, NotFound
 from gpuconsole.core.text import plain_line
+from gpuconsole.gpu.forecast_model import HOST_ID, SHM_OF, GpuMemory, MemorySample, Subject
 from gpuconsole.gpu.model import Gpu, GpuSnapshot
+from gpuconsole.host.memories import ram_of_host, shm_of_host
 
 FORMAT = "gpuconsole-recording"
 VERSION = 1
@@ -105,30 +106,43 @@ class RecordingWriter:
         )
 
 
-def sample(snapshot: GpuSnapshot) -> dict[str, object]:
-    """What a forecaster reads of one moment; what could not be read is None."""
-    memory = psutil.virtual_memory()
-    try:
-        shm = os.statvfs("/dev/shm")  # noqa: S108  # its size is asked, nothing is put there
-        shm_used: int | None = (shm.f_blocks - shm.f_bfree) * shm.f_frsize
-    except OSError:
-        shm_used = None
-    return {
-        "gpus": [_gpu_sample(gpu) for gpu in snapshot.gpus],
-        "host": {
-            "memory_used_bytes": memory.used,
-            "memory_total_bytes": memory.total,
-            "cpu_pct": psutil.cpu_percent(None),
-            "shm_used_bytes": shm_used,
-        },
-    }
+def sample(snapshot: GpuSnapshot, memory: MemorySample | None = None) -> dict[str, object]:
+    """What a forecaster reads of one moment; what could not be read is None.
+
+    Args:
+        snapshot: The GPUs.
+        memory: What the live forecaster read at that moment, which the recording then repeats; the host's memories
+            are read now where there is none.
+    """
+    host: dict[str, object] = {"cpu_pct": psutil.cpu_percent(None)}
+    if memory is None:
+        (used, total), (shm, size) = ram_of_host(), shm_of_host()
+        host |= {"memory_used_bytes": used, "memory_total_bytes": total, "shm_used_bytes": shm, "shm_total_bytes": size}
+        return {"gpus": [_gpu_sample(gpu) for gpu in snapshot.gpus], "host": host}
+    containers: dict[str, dict[str, object]] = {}
+    for pool in memory.pools:
+        what = "shm" if pool.subject is Subject.SHM else "memory"
+        figures = {f"{what}_used_bytes": pool.used_bytes}
+        if pool.id == HOST_ID:
+            host |= figures | {f"{what}_total_bytes": pool.limit_bytes}
+            continue
+        limit = "shm_total_bytes" if pool.subject is Subject.SHM else "memory_limit_bytes"
+        known = containers.setdefault(pool.id, {"id": pool.id, "name": pool.name.removeprefix(SHM_OF)})
+        known |= figures | {limit: pool.limit_bytes}
+    read = {gpu.index: gpu for gpu in memory.gpus}
+    gpus = [_gpu_sample(gpu, read.pop(gpu.index, None)) for gpu in snapshot.gpus]
+    away: dict[str, object] = {"memory_used_bytes": None, "memory_free_bytes": None, "processes": None}
+    gpus += [away | {"index": index} for index in read]  # the driver is away, and may come back
+    return {"gpus": gpus, "host": host, "containers": list(containers.values())}
 
 
-def _gpu_sample(gpu: Gpu) -> dict[str, object]:
+def _gpu_sample(gpu: Gpu, read: GpuMemory | None = None) -> dict[str, object]:
+    """One GPU; of its processes those that the live forecaster read, where it did."""
+    processes = gpu.processes if read is None else read.processes
     listed = None
-    if gpu.processes is not None:
-        listed = [{"pid": process.pid, "memory_bytes": process.memory_bytes} for process in gpu.processes]
-    return {
+    if processes is not None:
+        listed = [{"pid": process.pid, "memory_bytes": process.memory_bytes} for process in processes]
+    body: dict[str, object] = {
         "index": gpu.index,
         "memory_used_bytes": gpu.memory_used_bytes,
         "memory_free_bytes": gpu.memory_free_bytes,
@@ -140,6 +154,7 @@ def _gpu_sample(gpu: Gpu) -> dict[str, object]:
         "throttle_reasons": gpu.throttle_reasons,
         "processes": listed,
     }
+    return body | {"divided": True} if gpu.migs else body
 
 
 def read_recording(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -24,10 +24,7 @@ def memory_state(view: GpuView) -> MemoryState:
     seen, outlook = state_of_one_look(view), view.outlook
     if outlook is None or seen in (MemoryState.FAILED, MemoryState.FREE):
         return seen
-    said = outlook.state
-    if said is MemoryState.FREE or (said is MemoryState.UNKNOWN and seen is MemoryState.IDLE):
-        return seen
-    return said
+    return seen if outlook.state is MemoryState.UNKNOWN and seen is MemoryState.IDLE else outlook.state
 
 
 def state_of_one_look(view: GpuView) -> MemoryState:

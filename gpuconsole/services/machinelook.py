@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gpuconsole.services.overview import Overview
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from gpuconsole.engine.model import Container, Usage
     from gpuconsole.host.model import HostView
@@ -29,19 +29,25 @@ class MachineLook:
         self._memory: MemoryWatch | None = None
 
     def look(
-        self, containers: Sequence[Container], *, wanted: frozenset[str], watch: bool
+        self, containers: Sequence[Container], *, wanted: frozenset[str], watch: Callable[[], bool]
     ) -> tuple[HostView, dict[str, Usage]]:
         """The machine now, and figures of containers by id.
 
         Args:
             containers: Those of this machine.
             wanted: Ids of those whose figures somebody sees; those that have a limit of memory are read as well.
-            watch: Also say where memory is going. What that needs is imported at the first such look.
+            watch: Whether to say where memory is going too, asked once the GPUs were looked at. What that needs is
+                imported at the first such look.
         """
         view = self._overview.look(names={one.id: one.name for one in containers})
-        read = [one for one in containers if one.running and (one.id in wanted or (watch and one.memory_limit_bytes))]
+        if containers:
+            from gpuconsole.services.given import with_containers
+
+            view = with_containers(view, containers)
+        watched = watch()
+        read = [one for one in containers if one.running and (one.id in wanted or (watched and one.memory_limit_bytes))]
         usages = self._usages(read) if containers else {}
-        return (self._watched(view, containers, usages) if watch else view), usages
+        return (self._watched(view, containers, usages) if watched else view), usages
 
     def _usages(self, containers: Sequence[Container]) -> dict[str, Usage]:
         from gpuconsole.host.usage import UsageReader, pids_of

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 from gpuconsole.gpu.forecast import Forecaster
 from gpuconsole.gpu.forecast_model import (
+    HOST_ID,
+    SHM_OF,
     Assessment,
     GpuMemory,
     MemorySample,
@@ -89,6 +91,10 @@ class MemoryWatch:
             view, gpus=tuple(self._with_outlook(each, gpus, processes) for each in view.gpus), outlooks=self.last
         )
 
+    def of_container(self, container_id: str) -> tuple[Assessment, ...]:
+        """What is ahead of a container's RAM and its ``/dev/shm``."""
+        return tuple(each for each in self.last if each.id == container_id)
+
     def _with_outlook(
         self,
         view: GpuView,
@@ -99,7 +105,9 @@ class MemoryWatch:
         said = gpus.get(index)
         if said is None or not _is_watched(view.gpu):
             return view
-        if said.state is MemoryState.STEADY and self._looks.get(index, 0) < self._settings.idle_samples:
+        if said.state is MemoryState.FREE:
+            said = None  # nothing is ahead of it; who holds it is seen in one look, and better there
+        elif said.state is MemoryState.STEADY and self._looks.get(index, 0) < self._settings.idle_samples:
             said = None  # whether it computes at all is not known before
         holders = tuple(
             replace(each, outlook=found) if (found := processes.get((index, each.pid))) and _is_news(found) else each
@@ -160,10 +168,10 @@ def _gpu(view: GpuView, taken_over: set[tuple[int, int]]) -> GpuMemory:
 def _host_pools() -> Iterator[PoolMemory]:
     used, total = ram_of_host()
     if total is not None:
-        yield PoolMemory(Subject.HOST, "host", "this machine's memory", used, total)
+        yield PoolMemory(Subject.HOST, HOST_ID, "this machine's memory", used, total)
     shm, size = shm_of_host()
     if size is not None:
-        yield PoolMemory(Subject.SHM, "host", "/dev/shm", shm, size)  # noqa: S108  # a name
+        yield PoolMemory(Subject.SHM, HOST_ID, "/dev/shm", shm, size)  # noqa: S108  # a name
 
 
 def _container_pools(containers: Sequence[Container], usages: Mapping[str, Usage]) -> Iterator[PoolMemory]:
@@ -178,4 +186,4 @@ def _container_pools(containers: Sequence[Container], usages: Mapping[str, Usage
         if one.pid is not None and has_own_shm(one):
             used, size = shm_of_container(one.pid)
             if size is not None:
-                yield PoolMemory(Subject.SHM, one.id, f"/dev/shm of {one.name}", used, size)  # noqa: S108
+                yield PoolMemory(Subject.SHM, one.id, f"{SHM_OF}{one.name}", used, size)

@@ -47,6 +47,8 @@ class Recorder:
         self._cleaning = threading.Lock()
         self._lock = threading.RLock()
         self._began_at: float | None = None
+        self._ahead_s: float | None = None
+        """Seconds from the start to where the clock of samples begins."""
         self._waiting: list[tuple[str, dict[str, object], str | None]] = []
         """News from before the header, which needs the first look at the GPUs."""
         self._followers: dict[str, LogFollower] = {}
@@ -57,7 +59,8 @@ class Recorder:
         """Why it could not go on."""
 
     def start(self) -> None:
-        """Begin."""
+        """Begin; nothing is drawn, so memory is watched from the first look on."""
+        self._desk.look_ahead(self._interval_s).drawn()
         self._desk.start(self, self._interval_s)
 
     def lines_of(self, container_id: str) -> int:
@@ -87,7 +90,10 @@ class Recorder:
                     gpuconsole=__version__,
                 )  # fmt: skip
         t = view.snapshot.taken_at - self._began_at
-        self._write("sample", sample(view.snapshot), t=t)
+        if view.memory is not None:  # its clock is never set
+            self._ahead_s = t - view.memory.t if self._ahead_s is None else self._ahead_s
+            t = view.memory.t + self._ahead_s
+        self._write("sample", sample(view.snapshot, view.memory), t=t)
         self._write("host", {"view": view}, t=t)
         for kind, body, of in self._take_waiting():
             self._news(kind, body, of=of)

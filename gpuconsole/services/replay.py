@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from gpuconsole.host.facts import LaunchFacts
 from gpuconsole.services.logfollow import LogLine
+from gpuconsole.services.memorywatch import MemoryWatch
 
 if TYPE_CHECKING:
     from gpuconsole.engine.model import EngineInfo
@@ -79,6 +80,7 @@ class Player:
         self.state = State()
         self.changed = threading.Condition()
         """Told when something new is in :attr:`state`."""
+        self._memory = MemoryWatch()
         self._next = 0
         self._playing = threading.Lock()
         self._closed = threading.Event()
@@ -116,18 +118,26 @@ class Player:
             while self._next < len(self.recording.events) and self.recording.events[self._next].at <= position:
                 event = self.recording.events[self._next]
                 self._next += 1
-                self._take(event)
+                event = self._take(event)
                 if not self._closed.is_set():
                     _tell(listener, event)
         with self.changed:
             self.changed.notify_all()
 
-    def _take(self, event: Event) -> None:
+    def _take(self, event: Event) -> Event:
+        """Keep what happened; gives it as it is told, with what the forecaster says by then."""
         state, body = self.state, event.body
-        if event.kind == "log":
+        if event.kind == "sample":
+            self._memory.take(body)
+        elif event.kind == "log":
             state.output.setdefault(body.id, []).append(LogLine(body.channel, body.stamp, body.text))
         elif event.kind != "container":
+            if event.kind == "host":
+                body = self._memory.shown(body)
+            elif event.kind == "containers":
+                body = tuple(replace(view, outlooks=self._memory.of_container(view.container.id)) for view in body)
             setattr(state, event.kind, body)
+        return replace(event, body=body)
 
 
 def _tell(listener: DeskListener, event: Event) -> None:

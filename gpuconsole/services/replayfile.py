@@ -11,8 +11,11 @@ from gpuconsole.core.errors import BadFile
 from gpuconsole.core.revive import revive
 from gpuconsole.core.text import plain, plain_line
 from gpuconsole.engine.model import Container, EngineInfo
+from gpuconsole.gpu.forecast_model import MemorySample
+from gpuconsole.host.bareview import bare_view
 from gpuconsole.host.facts import LaunchFacts
 from gpuconsole.host.model import HostView
+from gpuconsole.host.recorded import SampleReader
 from gpuconsole.host.recording import malformed, read_recording
 from gpuconsole.services.containers import ContainerView
 from gpuconsole.services.feed import EngineLink
@@ -63,18 +66,29 @@ def load(path: Path) -> Recording:
     header: dict[str, Any] = {}
     events: list[Event] = []
     containers: dict[str, Container] = {}
+    samples = SampleReader()
+    bare: list[Event] | None = []  # what is shown where memory alone was recorded
     for number, line in read_recording(path):
         try:
+            sample = _sample(samples, line)
             if number == 1:
                 header = line
                 _number(line, "began_at", default=0.0)
+            elif sample is not None:
+                events.append(Event(_number(line, "t"), "sample", sample))
+                if bare is not None:
+                    taken_at = _number(header, "began_at", default=0.0) + sample.t
+                    bare.append(Event(_number(line, "t"), "host", bare_view(sample, line, header, taken_at=taken_at)))
             elif line["type"] in _READ:
+                bare = None if line["type"] == "host" else bare
                 events.append(Event(_number(line, "t"), line["type"], _READ[line["type"]](line, containers)))
         except ValueError as error:
             raise malformed(path, number, str(error)) from error
-    if not any(event.kind == "host" for event in events):
+    if any(event.body.gpus for event in bare or ()):
+        events += bare or ()  # after their samples: the order of those of one time stays
+    elif bare is not None:
         raise BadFile(
-            f"{plain_line(str(path))} holds nothing the console could show: it recorded GPU memory alone.",
+            f"{plain_line(str(path))} holds nothing the console could show: no GPU and no container is in it.",
             hint="'gpuconsole --replay' plays recordings of the console.",
         )
     events.sort(key=lambda event: event.at)
@@ -85,6 +99,18 @@ def load(path: Path) -> Recording:
         user=plain_line(str(header.get("user") or ""), limit=64),
         events=tuple(events),
     )
+
+
+def _sample(reader: SampleReader, line: Mapping[str, Any]) -> MemorySample | None:
+    """The sample of a line, if it is one.
+
+    Raises:
+        ValueError: It is not what such a line must be.
+    """
+    try:
+        return reader.take(line)
+    except (KeyError, TypeError, ArithmeticError, AttributeError) as error:
+        raise ValueError(f"it is no {plain_line(line['type'], limit=20)} ({error})") from error
 
 
 def _number(line: Mapping[str, Any], key: str, *, default: float | None = None) -> float:
