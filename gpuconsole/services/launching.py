@@ -182,6 +182,7 @@ def _bring_up(
     except BaseException as error:
         if process is not None:
             process.close()
+        recorder.failed(engine, made.container_id, error, exit_code=ending.exit_code if ending else None)
         made.undo(error)
         if isinstance(error, Conflict):
             refuse_taken_ports(engine, plan)
@@ -200,6 +201,7 @@ def _bring_up(
         try:
             refuse_unstarted(ending, plan.request, followed=True)
         except ConsoleError as error:
+            recorder.failed(engine, made.container_id, error, exit_code=ending.exit_code)
             made.undo(error)
             raise
     settled = _settled(engine, made.container_id, plan, ending, started_at=started_at)

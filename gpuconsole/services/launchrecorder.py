@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from typing import TYPE_CHECKING
 
-from gpuconsole.core.errors import BadFile, ConsoleError, NotFound
+from gpuconsole.core.errors import BadFile, ConsoleError, EngineUnavailable, NotFound
 from gpuconsole.launch.labels import LAUNCH
+from gpuconsole.services.cancelling import Cancelled
 from gpuconsole.services.secrets import MASK, mask_arguments
 
 if TYPE_CHECKING:
@@ -18,6 +20,11 @@ if TYPE_CHECKING:
     from gpuconsole.launch.spec import LaunchSpec
     from gpuconsole.services.launchrecords import LaunchRecords
     from gpuconsole.services.planning import LaunchPlan
+
+NOT_STARTED = "not-started"
+"""The cause of a launch whose command never ran."""
+_CODES = (("There is no program ", 127), ("The program ", 126))
+"""How a failure begins, and the code that a shell has for it."""
 
 
 class LaunchRecorder:
@@ -33,6 +40,8 @@ class LaunchRecorder:
         self._opened = opened or _usual
         self._records: LaunchRecords | None = None
         self._word = ""
+        self._failure: ConsoleError | None = None
+        self._exit_code: int | None = None
         self.problem = ""
         """Why it is not remembered; empty when it is."""
 
@@ -66,8 +75,26 @@ class LaunchRecorder:
             with contextlib.suppress(BadFile):
                 self._records.started(self._word, container_id)
 
+    def failed(self, engine: Engine, container_id: str, error: BaseException, *, exit_code: int | None = None) -> None:
+        """It could not be started, and is about to be taken back: why, and by which code. An interrupt is no failure.
+
+        Args:
+            engine: Its engine, which is asked for the code where there is none yet.
+            container_id: Its container; empty while there is none.
+            error: Why.
+            exit_code: Of a container that ended without having run its command.
+        """
+        if self._records is None or not isinstance(error, ConsoleError) or isinstance(error, Cancelled):
+            return
+        self._failure, self._exit_code = error, exit_code
+        if exit_code is None and container_id and not isinstance(error, EngineUnavailable):
+            with contextlib.suppress(ConsoleError):
+                self._exit_code = engine.container(container_id).exit_code
+        if self._exit_code in (None, 0):  # one that is removed at its end leaves no code when it does not even start
+            self._exit_code = next((code for words, code in _CODES if error.message.startswith(words)), None)
+
     def settle(self, engine: Engine) -> None:
-        """Write down how it ended, if it has; what was taken back is forgotten."""
+        """Write down how it ended, if it has; what was taken back on request is forgotten."""
         if self._records is None:
             return
         from gpuconsole.services.launchends import settle_one
@@ -77,7 +104,13 @@ class LaunchRecorder:
             if record is None:  # its records were taken away meanwhile
                 return
             found = self._container(engine, record.container_id)
-            if found is None and record.container_id is None:
+            if found is None and self._failure is not None:
+                self._records.end(
+                    record.number, ended_at=time.time(), exit_code=self._exit_code, cause=NOT_STARTED,
+                    reason=f"It could not be started: {self._failure.message}",
+                    advice=(self._failure.hint,) if self._failure.hint else (),
+                )  # fmt: skip
+            elif found is None and record.container_id is None:
                 self._records.forget(self._word)
             else:
                 settle_one(engine, self._records, record, found)

@@ -195,14 +195,16 @@ def test_an_engine_that_was_restarted_under_a_launch_is_named(engine_modern: Eng
 
 
 @pytest.mark.engine
-def test_what_was_taken_back_is_not_remembered(engine_modern: Engine, folder: Path) -> None:
-    done = launch(engine_modern, "never", command=("no-such-program",))
-    assert done.code == ExitCode.NOT_FOUND
-    assert gpuconsole(engine_modern, "runs", "--json").document["runs"] == []
+def test_what_never_ran_and_what_removed_itself_are_remembered(engine_modern: Engine, folder: Path) -> None:
+    never = launch(engine_modern, "never", "--wait", command=("no-such-program",))
+    assert never.code == ExitCode.NOT_FOUND
+    (run,) = gpuconsole(engine_modern, "runs", "--json").document["runs"]
+    assert (run["name"], run["exit_code"], run["cause"]) == ("never", 127, "not-started")
+    assert state(engine_modern, "never") == ""
     removed = launch(engine_modern, "brief", "--rm", "--wait", command=("sh", "-c", "exit 3"))
     assert removed.code == 3
-    (run,) = gpuconsole(engine_modern, "runs", "--json").document["runs"]
-    assert (run["exit_code"], run["ended_at"] is not None) == (3, True)
+    run = gpuconsole(engine_modern, "runs", "--json").document["runs"][0]
+    assert (run["name"], run["exit_code"], run["ended_at"] is not None) == ("brief", 3, True)
 
 
 def test_nothing_and_nobody(folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
