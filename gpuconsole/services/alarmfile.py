@@ -47,10 +47,12 @@ class AlarmFile:
 
     Args:
         path: The file; None takes the usual one.
+        kept: Remember in the file; else only as long as this program runs.
     """
 
-    def __init__(self, path: Path | None = None) -> None:
+    def __init__(self, path: Path | None = None, *, kept: bool = True) -> None:
         self._path = path or state_dir() / FILE
+        self._in_file = kept
         self._lock = threading.Lock()
         self._kept = _Kept()
         self._stamp: tuple[int, int, int] | None = None
@@ -107,7 +109,7 @@ class AlarmFile:
     # --- the file ---
 
     def _refresh(self) -> None:
-        stamp = self._stamp_now()
+        stamp = self._stamp_now() if self._in_file else None
         if stamp is not None and stamp != self._stamp:
             self._kept, self._stamp = self._read(), stamp
 
@@ -130,10 +132,12 @@ class AlarmFile:
         return _Kept(_entries(data.get("dismissed")), _entries(data.get("told")))
 
     def _change(self, change: Callable[[_Kept], None], now: float) -> None:
-        with self._lock, self._alone():
+        with self._lock, self._alone() if self._in_file else contextlib.nullcontext():
             self._refresh()
             change(self._kept)
             _thin(self._kept, now)
+            if not self._in_file:
+                return
             with contextlib.suppress(OSError):  # it is remembered here all the same
                 self._write()
 

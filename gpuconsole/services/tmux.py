@@ -89,6 +89,25 @@ def tell(text: str) -> None:
             _tmux("display-message", "-c", client, "--", literal)
 
 
+def terminals() -> tuple[str, ...]:
+    """What each terminal that looks at our session says it is, ``xterm-256color kitty(0.32.0)``; none outside tmux."""
+    if not inside():
+        return ()
+    with contextlib.suppress(ConsoleError):
+        session = _tmux("display-message", "-p", *_target(), "#{session_id}").strip()
+        told = _tmux("list-clients", "-t", session, "-F", "#{client_termname} #{client_termtype}")
+        return tuple(line.strip() for line in told.splitlines())
+    return ()
+
+
+def passes_through() -> bool:
+    """Whether tmux hands on to those terminals what is wrapped for them: asked for since 3.3, never refused before."""
+    try:
+        return _tmux("show-options", "-Apv", *_target(), "allow-passthrough").strip() in ("on", "all")
+    except ConsoleError as error:
+        return re.search(r"(?:invalid|unknown) option", error.message) is not None
+
+
 def copy(text: str) -> None:
     """Put ``text`` into the buffer that tmux pastes, and where it can, into the terminal's clipboard."""
     if not inside():

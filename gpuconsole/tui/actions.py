@@ -38,6 +38,7 @@ APP = (
     Action("app.quit", "q", "leave", "Quit", "Leave the console; containers go on", rank=8),
     Action("app.redraw", "ctrl+l", "redraw", "Redraw", "Draw the whole screen again", rank=9),
     Action("app.palette", "colon,ctrl+p", "command_palette", "Commands", "Find a command by its words", rank=9),
+    Action("app.alarms", "exclamation_mark", "alarms", "Alarms", "What rang, what stands, what was dismissed", rank=9),
     Action("app.theme", "f2", "next_theme", "Theme", "Next theme: dark, light, high contrast, ansi", rank=9),
     Action(
         "app.copy", "ctrl+c", "copy_or_quit", "Copy", "Copy the selected text; with none, leave", first=True, rank=9
@@ -123,8 +124,15 @@ COMPARE = (
     Action("compare.pick", "o", "pick", "Others", "Choose from a list what it is compared with", rank=3),
     Action("compare.all", "a", "all", "All", "All results, or only those that changed or cannot be compared", rank=4),
 )
+ALARMS = (
+    Action("alarms.dismiss", "d", "silence", "Dismiss", "Silent until it gets worse; once more lets it ring", rank=2),
+    Action("alarms.wrong", "w", "wrong", "Wrong", "It is a false alarm: save its samples for judging", rank=3),
+)
 COPYING = (Action("copy.plain", "v", "plain", "Plain", "Show it bare, to be marked with the mouse", rank=2),)
-ALL = (*APP, *MAIN, *CONTAINER, *IMAGE, *IMAGES, *PROCESS, BACK, *LOGS, *LAUNCH, *RUN, *GPU, *BENCH, *COMPARE, *COPYING)
+ALL = (
+    *APP, *MAIN, *CONTAINER, *IMAGE, *IMAGES, *PROCESS, BACK, *LOGS, *LAUNCH, *RUN, *GPU, *BENCH, *COMPARE, *ALARMS,
+    *COPYING,
+)  # fmt: skip
 FORBIDDEN_KEYS = ("ctrl+b", "ctrl+a")
 """tmux's and screen's prefix keys: they never reach us, and nobody may lose them."""
 

@@ -210,6 +210,14 @@ class ConsoleApp(HearingApp):
         self.theme = names[(place + 1) % len(names)]
         self.notify(f"Theme: {self.theme.removeprefix('gpuconsole-')}", markup=False, timeout=2)
 
+    def action_alarms(self) -> None:
+        """What rang, what stands, what was dismissed."""
+        from gpuconsole.tui.screens.alarms import AlarmsScreen
+
+        self.alarming.put_away()
+        if not isinstance(self.screen, AlarmsScreen):
+            self.push_screen(AlarmsScreen())
+
     def action_help(self) -> None:
         """What can be done on this screen."""
         from gpuconsole.tui.screens.help import HelpScreen

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from textual import on
 from textual.reactive import reactive
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from gpuconsole.services.images import ImageView
     from gpuconsole.services.runs import Run
     from gpuconsole.services.shelf import Shelf
+    from gpuconsole.tui.alarming import Alarming
+    from gpuconsole.tui.app import ConsoleApp
 
 
 class HearingApp(RoomyApp):
@@ -54,20 +56,33 @@ class HearingApp(RoomyApp):
         self.ringing = Ringing()
         self._heard = False
         """Of the GPUs."""
+        self._alarming: Alarming | None = None
+
+    @property
+    def alarming(self) -> Alarming:
+        """Alarms: nothing of them is needed for the first screen."""
+        if self._alarming is None:
+            from gpuconsole.tui.alarming import Alarming
+
+            self._alarming = Alarming(cast("ConsoleApp", self))
+        return self._alarming
 
     @on(messages.HostLooked)
     def _see_host(self, message: messages.HostLooked) -> None:
-        if not self._heard:
-            self._heard = True
+        first, self._heard = not self._heard, True
+        if first:
             self.call_after_refresh(self.desk.drawn)
         self.history.add(message.view)
         self.host_view = message.view
         self._ring(self.ringing.host_looked(message.view))
+        if not first:  # of one look nothing can be said that rings
+            self.alarming.host_looked(message.view)
 
     @on(messages.ContainersListed)
     def _see_containers(self, message: messages.ContainersListed) -> None:
         self.containers = message.views
         self._ring(self.ringing.containers_listed(message.views))
+        self.alarming.containers_listed(message.views)
 
     def _ring(self, sentences: tuple[str, ...]) -> None:
         """Tell what was waited for: by the bell, here, and where tmux shows another window."""
@@ -103,6 +118,26 @@ class HearingApp(RoomyApp):
         before, self.runs = self.runs, message.runs
         tell_ends(self, before, message.runs)
         self._ring(self.ringing.runs_changed(message.runs))
+
+    @on(messages.EndingExplained)
+    def _hear_ending(self, message: messages.EndingExplained) -> None:
+        self.alarming.ending_explained(message.ending)
+
+    @on(messages.SignReady)
+    def _show_sign(self, message: messages.SignReady) -> None:
+        if not self.is_headless and self._driver is not None:
+            self._driver.write(message.sign)
+
+    @on(messages.AlarmCommandFailed)
+    def _hear_command(self, message: messages.AlarmCommandFailed) -> None:
+        self.alarming.command_failed(message.error)
+
+    @on(messages.AlarmSaved)
+    def _tell_saved(self, message: messages.AlarmSaved) -> None:
+        words = (
+            f"Saved, without names: {message.path}\n→ 'gpuconsole forecast FILE' says what the forecast makes of it."
+        )
+        self.notify(words, title="Marked as wrong", markup=False, timeout=15)
 
     def ring_for(self, thing: ringing.Thing) -> None:
         """Ring when ``thing`` ends, or is free; asked again, do not."""

@@ -79,15 +79,16 @@ def _wrong_key(written: str, action_id: str) -> str:
 def _places() -> dict[str, tuple[type[DOMNode], ...]]:
     """Screen → the classes that hear a key on it, with the widget that has the focus first."""
     from gpuconsole.tui.app import ConsoleApp
-    from gpuconsole.tui.screens import bench, benchcompare, benchpast, copying, details, gpu, help, launch, logs, main
+    from gpuconsole.tui.screens import alarms, bench, benchcompare, benchpast, copying, details, gpu, help, launch, logs
+    from gpuconsole.tui.screens import main as mainscreen
     from gpuconsole.tui.widgets.gpupicker import GpuPicker
     from gpuconsole.tui.widgets.grid import Grid
     from gpuconsole.tui.widgets.logview import LogView
     from gpuconsole.tui.widgets.strip import GpuStrip
 
     return {
-        "the list": (Grid, main.MainScreen, ConsoleApp),
-        "the GPUs": (GpuStrip, main.MainScreen, ConsoleApp),
+        "the list": (Grid, mainscreen.MainScreen, ConsoleApp),
+        "the GPUs": (GpuStrip, mainscreen.MainScreen, ConsoleApp),
         "a container's screen": (details.ContainerDetails, ConsoleApp),
         "an image's screen": (details.ImageDetails, ConsoleApp),
         "a process's screen": (details.ProcessDetails, ConsoleApp),
@@ -100,6 +101,7 @@ def _places() -> dict[str, tuple[type[DOMNode], ...]]:
         "the launch form": (launch.LaunchScreen, ConsoleApp),
         "the launch form's GPUs": (GpuPicker, launch.LaunchScreen, ConsoleApp),
         "the list to copy from": (Grid, copying.CopyScreen),
+        "the alarms": (Grid, alarms.AlarmsScreen, ConsoleApp),
         "a text to read": (help.HelpScreen, ConsoleApp),
     }
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from gpuconsole.core.errors import ConsoleError
     from gpuconsole.engine.model import EngineInfo
     from gpuconsole.host.model import HostView
+    from gpuconsole.services.alarmdeaths import Ending
     from gpuconsole.services.containers import ContainerView
     from gpuconsole.services.feed import EngineLink
     from gpuconsole.services.images import ImageView
@@ -106,3 +107,35 @@ class ActionDone(Message):
     def __init__(self, text: str) -> None:
         super().__init__()
         self.text = text
+
+
+class EndingExplained(Message):
+    """Why a container is gone has been found out."""
+
+    def __init__(self, ending: Ending) -> None:
+        super().__init__()
+        self.ending = ending
+
+
+class SignReady(Message):
+    """The terminal is known to show this sign of an alarm."""
+
+    def __init__(self, sign: str) -> None:
+        super().__init__()
+        self.sign = sign
+
+
+class AlarmCommandFailed(Message):
+    """The user's command for an alarm did not work."""
+
+    def __init__(self, error: ConsoleError) -> None:
+        super().__init__()
+        self.error = error
+
+
+class AlarmSaved(Message):
+    """The samples of an alarm that is said to be wrong were saved."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self.path = path

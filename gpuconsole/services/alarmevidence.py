@@ -1,0 +1,192 @@
+"""What the forecast read in the last half hour, kept small, to be saved beside an alarm that is said to be wrong."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+import zlib
+from collections import deque
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpuconsole import __version__
+from gpuconsole.core.errors import BadFile
+from gpuconsole.core.paths import state_dir
+from gpuconsole.core.text import plain_line
+from gpuconsole.gpu.forecast_model import GpuMemory, MemorySample, PoolMemory, Subject
+
+if TYPE_CHECKING:
+    from gpuconsole.gpu.model import GpuSnapshot
+    from gpuconsole.services.alarms import Alarm
+
+FOLDER = "alarms"
+"""Its name in the state folder."""
+SPAN_S = 1800.0
+_BLOCK = 60
+"""Samples that are packed together: neighbours are alike, so a block is a tenth of what it holds."""
+_MOST_BYTES = 4 * 2**20
+"""Of all blocks; the oldest go, also before their half hour is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Samples as they are kept."""
+
+    blocks: tuple[bytes, ...] = ()
+    rest: tuple[str, ...] = ()
+
+    def lines(self) -> list[str]:
+        """Each as a line of JSON, oldest first."""
+        packed = [line for block in self.blocks for line in zlib.decompress(block).decode().split("\n")]
+        return [*packed, *self.rest]
+
+
+class Evidence:
+    """The samples of the last half hour. For one thread."""
+
+    def __init__(self) -> None:
+        self._open: list[tuple[float, str]] = []
+        self._blocks: deque[tuple[float, bytes]] = deque()
+        """Time of the last sample of each block, and the block."""
+        self._bytes = 0
+        self._last_t: float | None = None
+
+    def add(self, sample: MemorySample) -> None:
+        """Take in what the forecast just read; one that is not later than the last is left out, as it does itself."""
+        if self._last_t is not None and sample.t <= self._last_t:
+            return
+        self._last_t = sample.t
+        self._open.append((sample.t, json.dumps(line_of(sample), separators=(",", ":"))))
+        if len(self._open) >= _BLOCK:
+            block = zlib.compress("\n".join(text for _, text in self._open).encode(), 3)
+            self._blocks.append((sample.t, block))
+            self._bytes += len(block)
+            self._open.clear()
+        while self._blocks and (self._blocks[0][0] < sample.t - SPAN_S or self._bytes > _MOST_BYTES):
+            self._bytes -= len(self._blocks.popleft()[1])
+
+    @property
+    def packed_bytes(self) -> int:
+        """What the packed blocks take."""
+        return self._bytes
+
+    def copy(self) -> Kept:
+        """What is kept now, for another thread."""
+        return Kept(tuple(block for _, block in self._blocks), tuple(text for _, text in self._open))
+
+
+def line_of(sample: MemorySample) -> dict[str, object]:
+    """A sample as a recording's ``sample`` line, without names: the forecast reads the same of it again."""
+    pools: dict[tuple[Subject, str], PoolMemory] = {(pool.subject, pool.id): pool for pool in sample.pools}
+    host, shm = pools.get((Subject.HOST, "host")), pools.get((Subject.SHM, "host"))
+    about_host: dict[str, int | None] = {}
+    if host is not None:
+        about_host |= {"memory_used_bytes": host.used_bytes, "memory_total_bytes": host.limit_bytes}
+    if shm is not None:
+        about_host |= {"shm_used_bytes": shm.used_bytes, "shm_total_bytes": shm.limit_bytes}
+    idents = dict.fromkeys(ident for _, ident in pools if ident != "host")
+    return {
+        "type": "sample",
+        "t": round(sample.t, 3),
+        "gpus": [_gpu(gpu) for gpu in sample.gpus],
+        "host": about_host,
+        "containers": [_container(ident, pools) for ident in idents],
+    }
+
+
+def _gpu(gpu: GpuMemory) -> dict[str, object]:
+    listed = None
+    if gpu.processes is not None:
+        listed = [{"pid": process.pid, "memory_bytes": process.memory_bytes} for process in gpu.processes]
+    return {
+        "index": gpu.index,
+        "memory_total_bytes": gpu.total_bytes,
+        "memory_used_bytes": gpu.used_bytes,
+        "memory_free_bytes": gpu.free_bytes,
+        "gpu_util_pct": gpu.utilization_pct,
+        "processes": listed,
+    }
+
+
+def _container(ident: str, pools: dict[tuple[Subject, str], PoolMemory]) -> dict[str, object]:
+    ram, shm = pools.get((Subject.CONTAINER, ident)), pools.get((Subject.SHM, ident))
+    return {
+        "id": ident,
+        "memory_used_bytes": ram.used_bytes if ram is not None else None,
+        "memory_limit_bytes": ram.limit_bytes if ram is not None else None,
+        "shm_used_bytes": shm.used_bytes if shm is not None else None,
+        "shm_total_bytes": shm.limit_bytes if shm is not None else None,
+    }
+
+
+def save(kept: Kept, alarm: Alarm, snapshot: GpuSnapshot, *, folder: Path | None = None) -> Path:
+    """Write samples and the alarm that is said to be wrong, as a recording without names.
+
+    Args:
+        kept: As :meth:`Evidence.copy` gives it.
+        alarm: What is said to be wrong.
+        snapshot: The GPUs there are.
+        folder: Where; None takes the usual one, which is made.
+
+    Returns:
+        The file: ``gpuconsole forecast FILE`` reads it.
+
+    Raises:
+        BadFile: There is nothing to be saved, or it cannot be written.
+    """
+    from gpuconsole.host.recording import RecordingWriter
+    from gpuconsole.services.anonymous import HOST, ME, StandIns
+
+    samples = [json.loads(line) for line in kept.lines()]
+    if not samples:
+        raise BadFile("Nothing was seen of this memory yet, so nothing is saved.", hint="Try again in a moment.")
+    folder = folder or state_dir() / FOLDER
+    path = _fresh(folder, alarm)
+    writer = RecordingWriter(path, clean=StandIns().clean)
+    try:
+        first, last = float(samples[0]["t"]), float(samples[-1]["t"])
+        pace = (last - first) / max(1, len(samples) - 1)
+        writer.header(
+            snapshot, began_at=snapshot.taken_at - (last - first), interval_s=round(pace, 2), host=HOST, user=ME,
+            gpuconsole=__version__,
+        )  # fmt: skip
+        for each in samples:
+            t = each.pop("t")
+            each.pop("type")
+            writer.line("sample", t - first, each)
+        for part in alarm.parts or (alarm,):
+            writer.line("alarm", last - first, {"judged": "wrong"} | _said(part))
+    finally:
+        writer.close()
+    return path
+
+
+def _said(alarm: Alarm) -> dict[str, object]:
+    """The alarm without the names in its line."""
+    return {
+        "subject": alarm.subject, "gpu": alarm.gpu, "pid": alarm.pid, "container": alarm.container_id,
+        "state": alarm.state, "eta_s": alarm.eta_s, "told_at": alarm.at,
+    }  # fmt: skip
+
+
+def _fresh(folder: Path, alarm: Alarm) -> Path:
+    """A file of this moment that is not there yet, for the user alone."""
+    of = alarm.subject.value if alarm.subject is not None else "several"
+    number = "" if alarm.gpu is None else str(alarm.gpu)
+    stem = f"{time.strftime('%Y%m%d-%H%M%S')}-{of}{number}-{alarm.state.value}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for count in range(1, 100):
+            path = folder / (f"{stem}.jsonl.gz" if count == 1 else f"{stem}-{count}.jsonl.gz")
+            with contextlib.suppress(FileExistsError):
+                os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
+                return path
+    except OSError as error:
+        raise BadFile(
+            f"The samples cannot be saved in {plain_line(str(folder))}: {error.strerror or error}.",
+            hint="Make the folder writable, or set XDG_STATE_HOME to one that is.",
+        ) from error
+    raise BadFile(f"{plain_line(str(folder))} holds too many files of this second.", hint="Try again in a moment.")

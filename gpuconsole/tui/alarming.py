@@ -1,0 +1,215 @@
+"""How alarms are told: bell, toast, tmux, the desktop where the terminal takes it, and the user's own command."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import TYPE_CHECKING
+
+from textual.notifications import Notification, Notify
+
+from gpuconsole.core.errors import ConsoleError
+from gpuconsole.gpu.forecast_model import Subject
+from gpuconsole.gpu.state import MemoryState
+from gpuconsole.services import tmux
+from gpuconsole.services.alarmdesk import AlarmDesk, Listed
+from gpuconsole.services.alarmfile import AlarmFile
+from gpuconsole.services.alarmnames import process_name
+from gpuconsole.services.ringing import gpu_key
+from gpuconsole.tui import messages
+from gpuconsole.tui.present import alarms as present
+
+if TYPE_CHECKING:
+    from gpuconsole.host.model import HostView
+    from gpuconsole.services.alarmdeaths import Ending
+    from gpuconsole.services.alarms import Alarm
+    from gpuconsole.services.containers import ContainerView
+    from gpuconsole.tui.app import ConsoleApp
+    from gpuconsole.tui.screens.subject import Thing
+
+_STAYS_S = 10 * 365 * 24 * 3600.0
+"""A toast that goes when somebody has seen it."""
+
+
+class Alarming:
+    """Hears of the machine, and tells what rings. For the app's thread.
+
+    Args:
+        app: Where it is told.
+    """
+
+    def __init__(self, app: ConsoleApp) -> None:
+        self._app = app
+        self._recorded = app.desk.session.recorded
+        self._desk = self._new_desk()
+        self._looked_at = 0.0
+        self._toast: Notification | None = None
+        self._seen: frozenset[tuple[str, MemoryState]] = frozenset()
+        """What the toast was about when it was last put up."""
+        self._failures: set[str] = set()
+        """Of the user's command: each is told once."""
+
+    def _new_desk(self) -> AlarmDesk:
+        # Of a recording nothing is remembered: its processes are not those of this machine.
+        return AlarmDesk(least=MemoryState(self._app.config.alarms_from), file=AlarmFile(kept=not self._recorded))
+
+    # --- news ---
+
+    def host_looked(self, view: HostView) -> None:
+        """The GPUs were looked at."""
+        at = view.snapshot.taken_at
+        if self._recorded and at < self._looked_at:  # somebody went back in the recording
+            self._desk = self._new_desk()
+        self._looked_at = at
+        told = self._desk.host_looked(view, self._app.containers)
+        self._tell(told)
+        self._explain()
+        self._keep_toast(fresh=bool(told))
+
+    def containers_listed(self, views: tuple[ContainerView, ...]) -> None:
+        """The containers are these."""
+        self._desk.containers_listed(views)
+        self._explain()
+
+    def _explain(self) -> None:
+        from gpuconsole.services.alarmdeaths import explain_later
+
+        app = self._app
+
+        def tell(ending: Ending) -> None:
+            app.post_message(messages.EndingExplained(ending))
+
+        for container in self._desk.to_explain():
+            explain_later(lambda: app.desk.session.engine, container, tell)
+
+    def ending_explained(self, ending: Ending) -> None:
+        """Why a container is gone has been found out."""
+        alarm = self._desk.ended(ending, self._app.now())
+        self._tell(() if alarm is None else (alarm,))
+        self._keep_toast(fresh=not ending.asked_for)
+
+    # --- telling ---
+
+    def _tell(self, alarms: tuple[Alarm, ...]) -> None:
+        app = self._app
+        if not alarms or self._recorded:  # what was recorded is shown, and calls nobody
+            return
+        if app.config.bell:
+            app.bell()  # the bare sign: tmux hands it on, and marks the window
+        for alarm in alarms:
+            threading.Thread(target=self._tell_outside, args=(alarm,), name="alarm-teller", daemon=True).start()
+
+    def _tell_outside(self, alarm: Alarm) -> None:
+        """Tell it beyond this screen; on a thread of its own, since others may be slow."""
+        from gpuconsole.services.alarmsigns import notification
+
+        tmux.tell(f"gpuconsole: {alarm.sentence}")
+        if sign := notification(alarm.sentence, os.environ):
+            self._app.post_message(messages.SignReady(sign))
+        if self._app.config.alarm_command:
+            from gpuconsole.services.alarmcommand import run_command
+
+            try:
+                run_command(self._app.config.alarm_command, alarm, self._desk.file)
+            except ConsoleError as error:
+                self._app.post_message(messages.AlarmCommandFailed(error))
+
+    def command_failed(self, error: ConsoleError) -> None:
+        """The user's command did not work; that is told once."""
+        if error.message not in self._failures:
+            self._failures.add(error.message)
+            self._app.post_message(messages.ActionFailed(error))
+
+    def _keep_toast(self, *, fresh: bool) -> None:
+        """Let the toast say what asks for somebody now; one that was put away comes back only with news."""
+        app, current = self._app, self._desk.current()
+        about = frozenset((each.key, each.state) for each in current)
+        stands = self._toast is not None and self._toast in app._notifications
+        if about == self._seen and not (fresh and not stands):
+            return
+        if not stands and not fresh:
+            self._seen = about & self._seen
+            return
+        self._seen = about
+        if self._toast is not None and self._toast in app._notifications:
+            app._unnotify(self._toast)
+        self._toast = None
+        if current:
+            title = "Alarm in the recording" if self._recorded else "Alarm"
+            text = present.toast(current, app.keys)
+            self._toast = Notification(text, title, "error", _STAYS_S, markup=False)
+            app.post_message(Notify(self._toast))
+
+    # --- what is shown and done ---
+
+    def listed(self) -> tuple[Listed, ...]:
+        """Everything there is to know."""
+        return self._desk.listed()
+
+    def ending_of(self, container_id: str) -> Ending | None:
+        """Why a container ended, when that was found out."""
+        return self._desk.endings.get(container_id)
+
+    def idle_note(self, process: str) -> str:
+        """What is noted of a process that holds a GPU for nothing."""
+        return self._desk.idle_note(process)
+
+    def put_away(self) -> None:
+        """The alarms are being looked at: the toast has done its work."""
+        if self._toast is not None and self._toast in self._app._notifications:
+            self._app._unnotify(self._toast)
+        self._toast = None
+
+    def dismiss(self, listed: Listed) -> None:
+        """Let it be silent, or ring again."""
+        self._app.notify(self._desk.dismiss(listed, self._app.now()), markup=False, timeout=4)
+        self._keep_toast(fresh=False)
+
+    def mark_wrong(self, listed: Listed) -> None:
+        """Save its samples for judging, and let it be silent."""
+        app, view = self._app, self._app.host_view
+        if view is None:
+            return
+        from gpuconsole.services.alarmdesk import Standing
+        from gpuconsole.services.alarmevidence import save
+
+        kept, alarm, snapshot = self._desk.evidence.copy(), listed.alarm, view.snapshot
+
+        def work() -> None:
+            try:
+                path = save(kept, alarm, snapshot)
+            except ConsoleError as error:
+                app.post_message(messages.ActionFailed(error))
+                return
+            app.post_message(messages.AlarmSaved(str(path)))
+
+        threading.Thread(target=work, name="alarm-saver", daemon=True).start()
+        if listed.standing in (Standing.RINGS, Standing.QUIET):
+            self._desk.dismiss(listed, app.now())
+            self._keep_toast(fresh=False)
+
+    def go_to(self, alarm: Alarm) -> None:
+        """Show all about what an alarm is about."""
+        from gpuconsole.tui.screens.details import open_details
+
+        thing = self._thing(alarm)
+        if thing is not None:
+            open_details(self._app, thing)
+            return
+        words = "It is about the whole machine." if alarm.subject is Subject.HOST else "It is not there any more."
+        self._app.notify(words, markup=False, timeout=3)
+
+    def _thing(self, alarm: Alarm) -> Thing | None:
+        app = self._app
+        views = app.host_view.gpus if app.host_view is not None else ()
+        key = alarm.key.removeprefix("idle ")
+        for view in views:
+            for holder in view.holders:
+                if process_name(holder).key == key:
+                    return holder
+            if alarm.subject is Subject.GPU and f"gpu {gpu_key(view)}" == key:
+                return view
+        for each in app.containers or ():
+            if each.container.id == alarm.container_id:
+                return each
+        return next((view for view in views if view.gpu.index == alarm.gpu), None)

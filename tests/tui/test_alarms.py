@@ -1,0 +1,185 @@
+"""Alarms: told once and everywhere they should be, listed, dismissed, marked wrong, and explained after a death."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuconsole.core.config import Config
+from gpuconsole.core.paths import state_dir
+from gpuconsole.gpu.forecast_model import Assessment, Subject
+from gpuconsole.gpu.model import Gpu, GpuSnapshot
+from gpuconsole.gpu.state import MemoryState
+from gpuconsole.host.model import GpuView, Holder, HostView
+from gpuconsole.tui import messages
+from gpuconsole.tui.app import ConsoleApp
+from gpuconsole.tui.screens.alarms import AlarmsScreen
+from gpuconsole.tui.screens.detailing import DetailsScreen
+from tests.rig.nvml import NvmlBox, box
+from tests.rig.nvml.gpu import GpuProcess
+from tests.rig.nvml.presets import busy
+from tests.tui.console import console, shown, until
+
+GIB = 2**30
+WHY = "grew 12 GiB in 45 s, 0.5 GiB a step; at this pace full in about 40 s (9 GiB left): save a checkpoint"
+
+
+def said(state: MemoryState, pid: int = 7, *, gpu: int = 0, eta_s: float | None = 40.0) -> Assessment:
+    return Assessment(Subject.PROCESS, f"{gpu}:{pid}", gpu, pid, state, eta_s, WHY)
+
+
+def look(*outlooks: Assessment, at: float | None = None) -> HostView:
+    at = time.time() if at is None else at
+    gpus = tuple(
+        GpuView(
+            Gpu(index=index, uuid=f"GPU-{index}", name="NVIDIA H200", memory_total_bytes=140 * GIB, utilization_pct=98),
+            holders=(Holder(pid=7 + index, gpu_index=index, gpu_uuid=f"GPU-{index}", memory_bytes=GIB, user="mei",
+                            started_at=50.0),),
+        )
+        for index in range(8)
+    )  # fmt: skip
+    return HostView(GpuSnapshot(at, gpus=tuple(view.gpu for view in gpus)), gpus=gpus, outlooks=outlooks)
+
+
+def hold(nvml: NvmlBox, gib: int) -> None:
+    """This process holds so much of GPU 0."""
+    whole = box(2)
+    nvml.write(whole.with_(gpus=(busy(whole.gpus[0], GpuProcess(os.getpid(), gib * GIB)), whole.gpus[1])))
+
+
+def bells(app: ConsoleApp, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    rung: list[str] = []
+    monkeypatch.setattr(app, "bell", lambda: rung.append("bell"))
+    return rung
+
+
+def toasts(app: ConsoleApp, title: str = "Alarm") -> list[str]:
+    return [each.message for each in app._notifications if each.title == title]
+
+
+def quiet_console(tmp_path: Path, **options: Any) -> ConsoleApp:
+    """A console whose own looks come too seldom to be in the way."""
+    config = Config(refresh_s=10.0, **options)
+    return console(f"unix://{tmp_path}/none.sock", tmp_path, config=config)
+
+
+async def hear(app: ConsoleApp, pilot: Any, *outlooks: Assessment, at: float | None = None) -> None:
+    app.post_message(messages.HostLooked(look(*outlooks, at=at)))
+    await pilot.pause()
+    await pilot.pause()
+
+
+async def test_a_critical_trend_rings_once_stays_and_is_dismissed_for_every_console(
+    nvml: NvmlBox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = quiet_console(tmp_path)
+    rung = bells(app, monkeypatch)
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+        await until(pilot, lambda: app.host_view)
+        await hear(app, pilot, said(MemoryState.RISK))
+        assert (rung, toasts(app)) == ([], [])
+        for _ in range(3):
+            await hear(app, pilot, said(MemoryState.CRITICAL))
+        assert rung == ["bell"]
+        (words,) = toasts(app)
+        assert words.startswith("Process 7 of mei on GPU 0, critical: grew 12 GiB")
+        assert "! lists alarms" in words
+        await pilot.press("exclamation_mark")
+        await until(pilot, lambda: isinstance(app.screen, AlarmsScreen))
+        await pilot.pause()
+        assert toasts(app) == [], "who looks at them needs no toast"
+        text = shown(app)
+        assert "Process 7 of mei on GPU 0" in text
+        assert "rang" in text
+        assert "a trend" in text
+        await pilot.press("d")
+        await pilot.pause()
+        assert "dismissed" in shown(app)
+        await hear(app, pilot, said(MemoryState.CRITICAL))
+        assert rung == ["bell"]
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, DetailsScreen))
+        await pilot.press("escape", "escape")
+    other = quiet_console(tmp_path)
+    rung = bells(other, monkeypatch)
+    async with other.run_test(size=(80, 24), notifications=True) as pilot:
+        await until(pilot, lambda: other.host_view)
+        await hear(other, pilot, said(MemoryState.CRITICAL))
+        await hear(other, pilot, said(MemoryState.CRITICAL))
+        assert (rung, toasts(other)) == ([], [])
+        await hear(other, pilot, said(MemoryState.FAILED, eta_s=None))
+        assert rung == ["bell"]
+
+
+@pytest.mark.parametrize("bell", [True, False])
+async def test_without_bell_it_is_still_told(
+    nvml: NvmlBox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bell: bool
+) -> None:
+    app = quiet_console(tmp_path, bell=bell, alarms_from="risk")
+    rung = bells(app, monkeypatch)
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+        await until(pilot, lambda: app.host_view)
+        await hear(app, pilot, said(MemoryState.RISK))
+        await hear(app, pilot, said(MemoryState.RISK))
+        assert rung == (["bell"] if bell else [])
+        (words,) = toasts(app)
+        assert "a trend: it holds if growth goes on as seen" in words
+
+
+async def test_eight_at_once_are_one_toast_and_one_bell_and_what_is_over_takes_its_toast_along(
+    nvml: NvmlBox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = quiet_console(tmp_path)
+    rung = bells(app, monkeypatch)
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+        await until(pilot, lambda: app.host_view)
+        all_of_them = [said(MemoryState.CRITICAL, 7 + index, gpu=index) for index in range(8)]
+        start = time.time()
+        await hear(app, pilot, *all_of_them, at=start)
+        await hear(app, pilot, *all_of_them, at=start + 1)
+        assert rung == ["bell"]
+        (words,) = toasts(app)
+        assert "And 7 more." in words
+        calm = [said(MemoryState.STEADY, 7 + index, gpu=index, eta_s=None) for index in range(8)]
+        for second in (10, 40, 75):
+            await hear(app, pilot, *calm, at=start + second)
+        assert toasts(app) == []
+        await pilot.press("exclamation_mark")
+        await until(pilot, lambda: isinstance(app.screen, AlarmsScreen))
+        await pilot.pause()
+        assert shown(app).count(" over ") == 8
+
+
+async def test_marked_wrong_its_samples_are_saved_and_the_forecast_says_the_same_of_them(
+    nvml: NvmlBox, tmp_path: Path
+) -> None:
+    app = console(f"unix://{tmp_path}/none.sock", tmp_path, config=Config(refresh_s=0.5, alarms_from="risk"))
+    async with app.run_test(size=(120, 36), notifications=True) as pilot:
+        await until(pilot, lambda: app.host_view and app.host_view.outlooks)
+        for held in (20, 40, 60, 60, 60, *range(64, 140, 4)):
+            hold(nvml, held)
+            before = app.host_view
+            await until(pilot, lambda before=before: app.host_view is not before, what="a look")  # type: ignore[misc]
+            if toasts(app):
+                break
+        (words,) = toasts(app)
+        assert f"Process {os.getpid()}" in words
+        await pilot.press("exclamation_mark")
+        await until(pilot, lambda: isinstance(app.screen, AlarmsScreen))
+        await pilot.pause()
+        await pilot.press("w")
+        await until(pilot, lambda: toasts(app, "Marked as wrong"))
+        assert "dismissed" in shown(app)
+    (path,) = (state_dir() / "alarms").glob("*.jsonl.gz")
+    assert str(path) in toasts(app, "Marked as wrong")[0]
+    from gpuconsole.cli.main import main
+    from gpuconsole.gpu.forecast import changes
+    from gpuconsole.host.recorded import memory_samples
+
+    states = [(each.subject, each.pid, each.state) for _, each in changes(memory_samples(path))]
+    assert (Subject.PROCESS, os.getpid(), MemoryState.RISK) in states
+    assert main(["forecast", str(path)]) == 0
