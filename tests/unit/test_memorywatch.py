@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -155,12 +156,13 @@ def test_a_long_gap_raises_no_alarm_by_itself() -> None:
     assert machine.states()[-1] not in RAISED
 
 
-def test_what_began_in_a_gap_is_not_taken_for_slow_loading() -> None:
+def test_of_what_began_in_a_gap_nobody_knows_how_fast_it_loaded() -> None:
+    """Had it loaded all through the gap, what it leaks afterwards would look like more loading."""
     machine = Machine()
     machine.run(lambda second: 0, 20)
-    machine.look(host(seen([(9, 100 * GIB)])), after_s=600)
-    machine.run(lambda second: 100 * GIB, 30, pid=9)
-    assert not set(machine.states()) & set(RAISED)
+    machine.look(host(seen([(9, 50 * GIB)])), after_s=600)
+    machine.run(lambda second: int(50 * GIB + 0.5 * GIB * max(0, second - 10)), 150, pid=9)
+    assert set(machine.states()) >= set(RAISED)
 
 
 def test_another_pace_is_a_pace_and_no_gap_for_long() -> None:
@@ -214,7 +216,7 @@ def test_a_pid_that_was_given_to_another_process_is_another_process() -> None:
         {"unified_memory": True, "memory_used_bytes": None, "memory_free_bytes": None},
     ],
 )
-def test_of_a_memory_that_is_not_one_nothing_is_foretold(changes: dict[str, object]) -> None:
+def test_of_a_memory_that_is_not_one_nothing_is_foretold(changes: dict[str, Any]) -> None:
     machine = Machine()
     for second in range(100):
         shown = machine.look(host(seen([(7, leak(second))], **changes)))
