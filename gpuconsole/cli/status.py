@@ -52,7 +52,7 @@ def status(settings: Settings, as_json: bool, watch: float | None, tmux: bool) -
     """
     if tmux and (as_json or watch is not None):
         raise click.UsageError("--tmux goes with neither --json nor --watch; tmux itself asks again.")
-    overview = Overview(settings.session())
+    overview = Overview(settings.session(), remembering=True)
     if watch is not None:
         _watch(overview, as_json=as_json, every_s=watch)
         return ExitCode.OK

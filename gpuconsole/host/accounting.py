@@ -216,6 +216,6 @@ def _of_system(holders: Sequence[Holder], system: SystemMemory) -> Account:
     parts = [replace(part, bytes=0) if part.kind is PartKind.UNDIVIDED else part for part in parts
              if part.kind is not PartKind.UNATTRIBUTED]  # fmt: skip
     if rest:
-        parts.append(Part(PartKind.SYSTEM, rest, reason="the machine and its programs, beside what the GPU was given"))
+        parts.append(Part(PartKind.SYSTEM, rest, reason="the machine's programs, beside what the GPU was given"))
     parts.append(Part(PartKind.FREE, available, reason="what programs can still get"))
     return Account(total, MemoryOf.SYSTEM, tuple(parts), tuple(notes))

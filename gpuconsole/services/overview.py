@@ -9,15 +9,23 @@ from gpuconsole.host.holders import HolderTable
 from gpuconsole.host.processes import ProcessTable
 
 if TYPE_CHECKING:
+    from gpuconsole.gpu.model import GpuSnapshot
     from gpuconsole.host.model import HostView
     from gpuconsole.services.session import Session
 
 
 class Overview:
-    """Looks at the GPUs again and again; from the second look on it knows the CPU use of their holders."""
+    """Looks at the GPUs again and again; from the second look on it knows the CPU use of their holders.
 
-    def __init__(self, session: Session) -> None:
+    Args:
+        session: The GPUs.
+        remembering: Without the engine's list, take the names of containers and the GPUs they were given from the
+            launches that are remembered.
+    """
+
+    def __init__(self, session: Session, *, remembering: bool = False) -> None:
         self._session = session
+        self._remembering = remembering
         # Masked where they are read, so that no front end can show what it should not.
         self._holders = HolderTable(ProcessTable(mask=_masked))
 
@@ -28,11 +36,20 @@ class Overview:
             details: Also take the readings anew that are slow or seldom change.
             names: Container names by full id, as far as the caller knows them.
         """
-        return self._holders.view(self._session.gpus.snapshot(details=details), names=names)
+        return self._view(self._session.gpus.snapshot(details=details), names)
 
     def look_at_holders(self, view: HostView, *, names: Mapping[str, str] | None = None) -> HostView:
         """``view`` with its holders looked up anew, the GPUs as they were."""
-        return self._holders.view(view.snapshot, names=names)
+        return self._view(view.snapshot, names)
+
+    def _view(self, snapshot: GpuSnapshot, names: Mapping[str, str] | None) -> HostView:
+        if not self._remembering or not snapshot.gpus:
+            return self._holders.view(snapshot, names=names)
+        from gpuconsole.services.given import remembered, with_launches
+
+        launched = remembered()
+        view = self._holders.view(snapshot, names={one.id: one.name for one in launched} | dict(names or {}))
+        return with_launches(view, launched)
 
 
 def _masked(arguments: Sequence[str]) -> Sequence[str]:

@@ -23,6 +23,7 @@ from gpuconsole.tui.present import gpu as gpus
 from gpuconsole.tui.present.benchbrief import bench_field
 from gpuconsole.tui.present.cell import Cell
 from gpuconsole.tui.present.details import Field, Line, field, unknown
+from gpuconsole.tui.present.gpumemory import processes_of
 from gpuconsole.tui.present.imagedetails import facts_words
 from gpuconsole.tui.theme import Glyphs
 
@@ -96,7 +97,8 @@ def _gpus(view: ContainerView, known: Known) -> list[Line]:
         lines.append((Cell(f"({view.unknown['gpus']})", "dim"),))
     if view.gpu_memory_bytes is None:
         return [*lines, (Cell("its own memory "), unknown(view.unknown.get("gpu_memory_bytes")))]
-    return [*lines, (Cell(f"{gib(view.gpu_memory_bytes)} GiB held by its own processes"),)]
+    held = processes_of(view.container.id, known.host.gpus) if known.host else []
+    return [*lines, (Cell(f"{gib(view.gpu_memory_bytes)} GiB held by its own processes"),), *held]
 
 
 def _gpu(gpu: ContainerGpu, seen: GpuView | None, glyphs: Glyphs) -> Line:

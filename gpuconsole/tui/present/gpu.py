@@ -107,9 +107,9 @@ def holders_cell(view: GpuView) -> Cell:
         or f"{holder.user or 'pid'}:{holder.pid}"
         for holder in view.holders
     )
-    if not names:
-        return Cell("")
-    return Cell(", ".join(str(name) for name in names), "dim")
+    # In the words of the list GPUs are picked from.
+    idle = [f"{name} (idle)" for name in view.given_to if name not in names]
+    return Cell(", ".join([*(str(name) for name in names), *idle]), "dim" if names or idle else "")
 
 
 THROTTLE_WORDS = {

@@ -7,6 +7,7 @@ from typing import Any
 
 from gpuconsole.core.text import amount, duration
 from gpuconsole.host.model import Holder
+from gpuconsole.host.processes import BLIND, WINDOWS
 from gpuconsole.services.ringing import process_key
 from gpuconsole.tui.present.cell import EMPTY, Cell, Column, Row
 
@@ -38,9 +39,15 @@ def row(holder: Holder, *, now: float) -> Row:
             EMPTY if holder.cpu_pct is None else Cell(f"{holder.cpu_pct:.0f} %"),
             EMPTY if holder.host_memory_bytes is None else Cell(amount(holder.host_memory_bytes)),
             Cell(duration(age), "dim"),
-            Cell(holder.command or holder.unknown.get("command", "–"), "" if holder.command else "dim"),
+            Cell(holder.command or _no_command(holder), "" if holder.command else "dim"),
         ),
     )
+
+
+def _no_command(holder: Holder) -> str:
+    reason = holder.unknown.get("command", "–")
+    # What is true of every process is said once, on the screen of the GPU, and in full on that of the process.
+    return "–" if reason == WINDOWS or reason.startswith(BLIND) else reason
 
 
 SORT_KEYS: dict[str, Callable[[Holder], Any]] = {

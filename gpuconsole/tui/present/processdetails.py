@@ -28,6 +28,7 @@ def fields(holder: Holder, *, now: float) -> tuple[Field, ...]:
         field("user", user or unknown(why.get("user") or why.get("uid"))),
         field("container", container or Cell("none: it runs on the host itself", "dim")),
         field("command", mask_text(holder.command) if holder.command else unknown(why.get("command"))),
+        field("state", _state(holder)),
         field("CPU", _cpu(holder)),
         field("memory", _known(holder.host_memory_bytes, why.get("host_memory_bytes"))),
         field("began", started or unknown(why.get("started_at"))),
@@ -36,6 +37,19 @@ def fields(holder: Holder, *, now: float) -> tuple[Field, ...]:
 
 def _known(count: int | None, reason: str | None) -> str | Cell:
     return unknown(reason) if count is None else size(count)
+
+
+_STATES = {
+    "stuck": "it waits in the kernel (state D) and cannot be ended now; if that lasts, restart the machine",
+    "stopped": "it is stopped, and holds its memory",
+    "defunct": "it has ended (defunct): its memory comes back when its parent notices, or is ended too",
+}
+
+
+def _state(holder: Holder) -> Cell | None:
+    """Only what is not as usual."""
+    words = _STATES.get(holder.state or "")
+    return Cell(words, "watch") if words else None
 
 
 def _cpu(holder: Holder) -> str | Cell:
