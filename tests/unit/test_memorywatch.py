@@ -161,7 +161,7 @@ def test_of_what_began_in_a_gap_nobody_knows_how_fast_it_loaded() -> None:
     machine = Machine()
     machine.run(lambda second: 0, 20)
     machine.look(host(seen([(9, 50 * GIB)])), after_s=600)
-    machine.run(lambda second: int(50 * GIB + 0.5 * GIB * max(0, second - 10)), 150, pid=9)
+    machine.run(lambda second: int(50 * GIB + 0.5 * GIB * max(0, second - 10)), 180, pid=9)
     assert set(machine.states()) >= set(RAISED)
 
 
