@@ -32,4 +32,5 @@ def without_the_users_settings(monkeypatch: pytest.MonkeyPatch, tmp_path_factory
     for name in ("CONFIG", "DATA", "STATE", "CACHE"):
         monkeypatch.setenv(f"XDG_{name}_HOME", str(home / name.lower()))
     monkeypatch.setenv("DOCKER_CONFIG", str(home / "docker"))
+    monkeypatch.setenv("GPUCONSOLE_LOCKS", str(home))  # tests at the same time have GPUs of the same name
     monkeypatch.setenv("GPUCONSOLE_RIG_CACHE", str(CACHE))  # rigs that tests start as programs share the cache

@@ -14,7 +14,7 @@ from gpuconsole.cli.output import data, failure, json_data, paragraph, talk, ter
 from gpuconsole.core.text import duration, shorten
 from gpuconsole.probes.benchrecords import BenchRun
 from gpuconsole.probes.benchresults import Measured
-from gpuconsole.probes.records import Progress, Record, Started
+from gpuconsole.probes.records import Progress, Record, Started, Waiting
 from gpuconsole.services.benching import Benched
 from gpuconsole.services.benchruns import sentence
 from gpuconsole.services.benchstore import document_of
@@ -47,7 +47,9 @@ class BenchTalk:
 
     def record(self, record: Record) -> None:
         """Show where the run is, on one line of the terminal that is written again and again."""
-        if isinstance(record, Started):
+        if isinstance(record, Waiting):
+            talk(f"{record.text[:1].upper()}{record.text[1:]}.")
+        elif isinstance(record, Started):
             self._planned, self._began = len(record.plan), time.monotonic()
         elif isinstance(record, Measured):
             self._done += 1

@@ -11,7 +11,7 @@ from gpuconsole.cli.launch_talk import LaunchTalk
 from gpuconsole.cli.output import data, json_document, paint, paragraph, talk, terminal_width
 from gpuconsole.cli.tables import wrapped
 from gpuconsole.core.text import shorten
-from gpuconsole.probes.records import CheckReport, CheckResult, CheckStatus, Progress, Record
+from gpuconsole.probes.records import CheckReport, CheckResult, CheckStatus, Progress, Record, Waiting
 from gpuconsole.services.launching import LaunchStep
 
 _GLYPHS = {CheckStatus.OK: "✓", CheckStatus.WARN: "!", CheckStatus.FAIL: "✗", CheckStatus.SKIP: "–"}
@@ -39,7 +39,9 @@ class CheckTalk:
 
     def record(self, record: Record) -> None:
         """Show the step a check is at, on one line of the terminal that is written again and again."""
-        if self._live and isinstance(record, Progress):
+        if isinstance(record, Waiting):
+            talk(f"{record.text[:1].upper()}{record.text[1:]}.")
+        elif self._live and isinstance(record, Progress):
             text = f"[{record.step}/{record.of}] {record.id.removeprefix('check.')}: {record.text}"
             click.echo(f"\r\x1b[K{shorten(text, terminal_width(80) - 1)}", nl=False, err=True)
             self._shown = True

@@ -124,7 +124,15 @@ class Note:
     """The check that ran then."""
 
 
-Record = Started | Progress | CheckResult | Note | BenchResult | Measured
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Nothing has begun yet: something else has to be over before."""
+
+    text: str
+    """For what it waits, a phrase."""
+
+
+Record = Started | Progress | CheckResult | Note | BenchResult | Measured | Waiting
 """What :func:`gpuconsole.probes.runner.run_check` and :func:`gpuconsole.probes.benchrunner.run_bench` tell while they
 run."""
 

@@ -30,6 +30,7 @@ from gpuconsole.services.cancelling import Cancellation
 from gpuconsole.services.checkhost import waiting_container
 from gpuconsole.services.launching import OnStep
 from gpuconsole.services.naming import find, need_running
+from gpuconsole.services.probeturn import alone_on_gpus
 from gpuconsole.services.session import Session
 
 OnRecord = Callable[[Record], None]
@@ -96,6 +97,7 @@ def bench_container(
         NotFound: There is none of this name; the hint names the nearest.
         Conflict: It does not run.
         UsageError: There is no benchmark of a name in ``wish``.
+        Cancelled: ``cancel`` was used before it was its turn.
         EngineUnavailable: The engine does not answer.
     """
     cancel = cancel or Cancellation()
@@ -137,7 +139,7 @@ def bench_image(
     """
     cancel, name = cancel or Cancellation(), called or spec.image
     with waiting_container(session, spec, on_step, cancel=cancel, deadline_s=wish.longest_s) as container:
-        run = _in_container(session, container, wish, on_record, cancel=cancel)
+        run = _in_container(session, container, wish, on_record, cancel=cancel, called=name)
     environment = replace(run.environment, where=f"image {name}")
     image_id = container.image_id or ""
     return judged(replace(run, environment=environment, subject=name, subject_id=image_id), store)
@@ -152,32 +154,41 @@ def bench_local(
     cancel: Cancellation | None = None,
 ) -> Benched:
     """Measure with this machine's own Python; arguments as in :func:`bench_container`."""
-    stop = (cancel or Cancellation()).event
-    asked = asked_of_machine(session)
+    cancel = cancel or Cancellation()
+    with alone_on_gpus(
+        session, f"the benchmark of {THIS_MACHINE}", lambda: asked_of_machine(session), on_record, cancel=cancel
+    ) as asked:
 
-    def measure() -> BenchReport:
-        return run_bench_local(
-            mode=wish.mode, only=wish.only, asked_gpus=asked, on_record=on_record, cancel=stop,
-            deadline_s=wish.deadline_s,
-        )  # fmt: skip
+        def measure() -> BenchReport:
+            return run_bench_local(
+                mode=wish.mode, only=wish.only, asked_gpus=asked, on_record=on_record, cancel=cancel.event,
+                deadline_s=wish.deadline_s,
+            )  # fmt: skip
 
-    run = _sampled(session, measure, asked, wish, ours=below_us(os.getpid()))
+        run = _sampled(session, measure, asked, wish, ours=below_us(os.getpid()))
     return judged(replace(run, subject=THIS_MACHINE), store)
 
 
 def _in_container(
-    session: Session, container: Container, wish: BenchWish, on_record: OnRecord, *, cancel: Cancellation
+    session: Session,
+    container: Container,
+    wish: BenchWish,
+    on_record: OnRecord,
+    *,
+    cancel: Cancellation,
+    called: str = "",
 ) -> BenchRun:
-    asked = asked_of(session, container)
+    what = f"the benchmark of {called or container.name}"
+    with alone_on_gpus(session, what, lambda: asked_of(session, container), on_record, cancel=cancel) as asked:
 
-    def measure() -> BenchReport:
-        return run_bench(
-            session.engine, container, mode=wish.mode, only=wish.only, asked_gpus=asked, on_record=on_record,
-            cancel=cancel.event, deadline_s=wish.deadline_s,
-        )  # fmt: skip
+        def measure() -> BenchReport:
+            return run_bench(
+                session.engine, container, mode=wish.mode, only=wish.only, asked_gpus=asked, on_record=on_record,
+                cancel=cancel.event, deadline_s=wish.deadline_s,
+            )  # fmt: skip
 
-    ours = in_container(container.id) if session.engine.info().local else None
-    return _sampled(session, measure, asked, wish, ours=ours)
+        ours = in_container(container.id) if session.engine.info().local else None
+        return _sampled(session, measure, asked, wish, ours=ours)
 
 
 def _sampled(

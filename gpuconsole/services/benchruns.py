@@ -10,7 +10,7 @@ from gpuconsole.core.text import plain_line
 from gpuconsole.probes.benchrecords import BenchLevel, BenchRecord, BenchRun
 from gpuconsole.probes.benchresults import BenchResult, BenchStatus, Measured
 from gpuconsole.probes.benchwords import figure, words_of
-from gpuconsole.probes.records import Progress, Record, RunEnd, Started
+from gpuconsole.probes.records import Progress, Record, RunEnd, Started, Waiting
 from gpuconsole.services.benching import Benched
 from gpuconsole.services.cancelling import Cancelled
 from gpuconsole.services.runs import RunKind, Runs, RunState
@@ -26,7 +26,9 @@ class BenchProgress:
 
     def add(self, record: Record) -> tuple[str, float | None]:
         """What is going on after ``record``, and the share that is done."""
-        if isinstance(record, Started):
+        if isinstance(record, Waiting):
+            self._words = record.text
+        elif isinstance(record, Started):
             self._planned = len(record.plan)
             self._words = f"runs on {record.python}"
         elif isinstance(record, Progress):

@@ -16,6 +16,7 @@ from gpuconsole.launch.spec import LaunchSpec
 from gpuconsole.probes.place import ContainerPlace
 from gpuconsole.services.cancelling import Cancellation
 from gpuconsole.services.launching import Launched, LaunchStep, OnStep, Phase, launch
+from gpuconsole.services.probeturn import PATIENCE_S
 from gpuconsole.services.session import Session
 
 _SPARE_S = 120
@@ -52,13 +53,15 @@ def waiting_container(
     """A fresh container of an image that only waits, removed at the end of the block.
 
     Should this process be killed, the container ends within a second and the engine removes it; in the moment between
-    its start and the first word with it, it ends by itself two minutes after ``deadline_s``.
+    its start and the first word with it, it ends by itself once its turn and then ``deadline_s`` must be over.
 
     Raises:
         NotFound: There is no such image, or nothing in it can be run.
         ConsoleError: It does not stay up, or could not be removed.
     """
-    container, tether = _started(session, spec, on_step, cancel=cancel, lifetime_s=int(deadline_s) + _SPARE_S)
+    container, tether = _started(
+        session, spec, on_step, cancel=cancel, lifetime_s=int(PATIENCE_S + deadline_s) + _SPARE_S
+    )
     try:
         yield container
     finally:

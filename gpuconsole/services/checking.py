@@ -17,6 +17,7 @@ from gpuconsole.services.checkhost import waiting_container
 from gpuconsole.services.checkwatch import GpuWatch
 from gpuconsole.services.launching import OnStep
 from gpuconsole.services.naming import find, need_running
+from gpuconsole.services.probeturn import alone_on_gpus
 from gpuconsole.services.session import Session
 
 OnRecord = Callable[[Record], None]
@@ -86,12 +87,11 @@ def check_image(
     """
     cancel = cancel or Cancellation()
     select(only)  # a name that does not exist shall not cost a launch
+    called = called or spec.image
     with waiting_container(session, spec, on_step, cancel=cancel, deadline_s=deadline_s) as container:
-        report = _checked(
-            session, container, on_record, cancel=cancel, deadline_s=deadline_s, ephemeral=True, only=only
-        )
-    report = replace(report, environment=replace(report.environment, where=f"image {called or spec.image}"))
-    return _unless_cancelled(report, f"image {called or spec.image}")
+        report = _checked(session, container, on_record, cancel=cancel, deadline_s=deadline_s, called=called, only=only)
+    report = replace(report, environment=replace(report.environment, where=f"image {called}"))
+    return _unless_cancelled(report, f"image {called}")
 
 
 def check_local(
@@ -108,14 +108,18 @@ def check_local(
         UsageError: There is no check of a name in ``only``.
         Cancelled: ``cancel`` was used.
     """
-    stop = (cancel or Cancellation()).event
-    asked, problem = asked_of_machine(session), session.gpus.snapshot().problem or ""
+    cancel, problem = cancel or Cancellation(), session.gpus.snapshot().problem or ""
+    with alone_on_gpus(
+        session, "the check of this machine", lambda: asked_of_machine(session), on_record, cancel=cancel
+    ) as asked:
 
-    def inside() -> CheckReport:
-        return run_local(asked_gpus=asked, on_record=on_record, cancel=stop, deadline_s=deadline_s, only=only)
+        def inside() -> CheckReport:
+            return run_local(
+                asked_gpus=asked, on_record=on_record, cancel=cancel.event, deadline_s=deadline_s, only=only
+            )
 
-    watch = GpuWatch(session, asked, problem=problem)
-    return _unless_cancelled(_with_host(watch, inside, on_record, only), "this machine")
+        report = _with_host(GpuWatch(session, asked, problem=problem), inside, on_record, only)
+    return _unless_cancelled(report, "this machine")
 
 
 def _checked(
@@ -125,19 +129,23 @@ def _checked(
     *,
     cancel: Cancellation,
     deadline_s: float,
-    ephemeral: bool = False,
+    called: str | None = None,
     only: tuple[str, ...] = (),
 ) -> CheckReport:
-    asked = asked_of(session, container)
-
-    def inside() -> CheckReport:
-        return run_check(
-            session.engine, container, asked_gpus=asked, on_record=on_record, cancel=cancel.event,
-            deadline_s=deadline_s, ephemeral=ephemeral, only=only,
-        )  # fmt: skip
-
+    """Check a container; ``called`` is the image it was made of for this alone, and goes with."""
     problem = "" if session.engine.info().local else ELSEWHERE
-    return _with_host(GpuWatch(session, asked, problem=problem), inside, on_record, only)
+    with alone_on_gpus(
+        session, f"the check of {called or container.name}", lambda: asked_of(session, container), on_record,
+        cancel=cancel,
+    ) as asked:  # fmt: skip
+
+        def inside() -> CheckReport:
+            return run_check(
+                session.engine, container, asked_gpus=asked, on_record=on_record, cancel=cancel.event,
+                deadline_s=deadline_s, ephemeral=called is not None, only=only,
+            )  # fmt: skip
+
+        return _with_host(GpuWatch(session, asked, problem=problem), inside, on_record, only)
 
 
 def _with_host(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuconsole.core.document import document
-from gpuconsole.probes.records import CheckReport, CheckResult, CheckStatus, Progress, Record, Started
+from gpuconsole.probes.records import CheckReport, CheckResult, CheckStatus, Progress, Record, Started, Waiting
 from gpuconsole.services.runs import RunState
 
 _STATES = {
@@ -24,7 +24,9 @@ class CheckProgress:
 
     def add(self, record: Record) -> tuple[str, float | None]:
         """What is going on after ``record``, and the share that is done."""
-        if isinstance(record, Started):
+        if isinstance(record, Waiting):
+            self._words = record.text
+        elif isinstance(record, Started):
             self._planned = len(record.plan)
             self._words = f"runs on {record.python}"
         elif isinstance(record, Progress):

@@ -6,9 +6,6 @@ machine share, whoever runs them. A lock that cannot be had in time holds up not
 
 from __future__ import annotations
 
-import fcntl
-import os
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from gpuconsole.launch.gpus import is_free
 from gpuconsole.services.cancelling import Cancellation, Cancelled
+from gpuconsole.services.hostlock import HostLock, shared_folder
 from gpuconsole.services.planning import LaunchPlan, chosen_freely, plan_launch
 
 if TYPE_CHECKING:
@@ -38,46 +36,19 @@ class GpuTurn:
     """
 
     def __init__(self, folder: Path | None = None) -> None:
-        self._path = (folder or Path(tempfile.gettempdir())) / _NAME
-        self._descriptor: int | None = None
+        self._lock = HostLock((folder or shared_folder()) / _NAME)
 
     def take(self, cancel: Cancellation) -> bool:
         """Wait for the turn; False when it could not be had in time, or there can be no lock here."""
-        if self._descriptor is not None:
-            return True
-        descriptor = self._opened()
-        if descriptor is None:
-            return False
         until = time.monotonic() + _PATIENCE_S
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                if time.monotonic() > until or cancel.wait(_LOOK_S):
-                    os.close(descriptor)
-                    return False
-            else:
-                self._descriptor = descriptor
-                return True
-
-    def _opened(self) -> int | None:
-        """The file of the lock. It is only read: others' files in a shared folder cannot be opened for more."""
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-        for more, mode in ((0, 0), (os.O_CREAT | os.O_EXCL, 0o644), (0, 0)):
-            try:
-                descriptor = os.open(self._path, flags | more, mode)
-            except OSError:
-                continue
-            if more:
-                os.fchmod(descriptor, mode)  # whatever the umask says, others must be able to read it
-            return descriptor
-        return None
+        while (taken := self._lock.take()) is False:
+            if time.monotonic() > until or cancel.wait(_LOOK_S):
+                return False
+        return bool(taken)
 
     def release(self) -> None:
         """Let the next one choose."""
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
+        self._lock.release()
 
 
 def take_gpus(

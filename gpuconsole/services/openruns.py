@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS open_runs (
     id TEXT PRIMARY KEY, kind TEXT NOT NULL, subject TEXT NOT NULL, subject_id TEXT NOT NULL,
-    started_at REAL NOT NULL, owner INTEGER NOT NULL, pid INTEGER NOT NULL
+    started_at REAL NOT NULL, owner INTEGER NOT NULL
 );
 """
 _FILE = "gpuconsole.open"
@@ -43,9 +43,7 @@ class OpenRuns:
         """A run begins: its id, kind, subject, that one's id, and when. Nothing is kept where there can be no lock."""
         owner = self._own_place()
         if owner is not None:
-            connection.execute(
-                "INSERT OR REPLACE INTO open_runs VALUES (?, ?, ?, ?, ?, ?, ?)", (*run, owner, os.getpid())
-            )
+            connection.execute("INSERT OR REPLACE INTO open_runs VALUES (?, ?, ?, ?, ?, ?)", (*run, owner))
 
     @staticmethod
     def remove(connection: sqlite3.Connection, run_ids: Iterable[str]) -> None:

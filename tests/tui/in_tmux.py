@@ -69,7 +69,9 @@ class Seat:
         shown = self.pane.wait_for("asked-0", patience_s=PATIENCE_S)
         return next(line for line in shown.splitlines() if line.count(":") > 10)
 
-    def start(self, *arguments: str, program: tuple[str, ...] = ("-m", "gpuconsole"), until: str | re.Pattern[str] = _MAIN) -> int:
+    def start(
+        self, *arguments: str, program: tuple[str, ...] = ("-m", "gpuconsole"), until: str | re.Pattern[str] = _MAIN
+    ) -> int:
         """Start the console, wait for its main screen, and give its pid; 0 when it has ended."""
         self.type(f"clear; {shlex.join([sys.executable, *program, *arguments])}; echo left $?")
         self.pane.wait_for(until, patience_s=PATIENCE_S)
@@ -108,7 +110,9 @@ def seat(
     more: Mapping[str, str] | None = None,
 ) -> Seat:
     """A person's terminal on the engine at ``host`` and the GPUs of ``nvml``."""
-    inherited = {name: value for name, value in os.environ.items() if name.startswith(("XDG_", "DOCKER_CONFIG"))}
+    inherited = {
+        name: value for name, value in os.environ.items() if name.startswith(("XDG_", "DOCKER_CONFIG", "GPUCONSOLE_L"))
+    }
     env: Mapping[str, str] = {
         **inherited,
         **{name: nvml.env()[name] for name in ("LD_LIBRARY_PATH", "GPUCONSOLE_NVML_STATE")},
