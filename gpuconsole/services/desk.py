@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Protocol
 from gpuconsole.core.text import plain_line
 from gpuconsole.core.users import caller_name
 from gpuconsole.services.checkqueue import CheckQueue
+from gpuconsole.services.containerdesk import ContainerDesk
 from gpuconsole.services.feed import Feed, Listener
-from gpuconsole.services.killing import end_process, someone_elses_process
 from gpuconsole.services.runs import Run, Runs
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from gpuconsole.engine.model import Container
-    from gpuconsole.host.model import Holder, HostView
+    from gpuconsole.host.model import HostView
     from gpuconsole.services.benchdesk import BenchDesk
     from gpuconsole.services.cancelling import Cancellation
     from gpuconsole.services.drafts import Drafts
@@ -38,7 +38,7 @@ class DeskListener(Listener, Protocol):
         """A run changed."""
 
 
-class Desk:
+class Desk(ContainerDesk):
     """The console's services.
 
     Args:
@@ -133,6 +133,7 @@ class Desk:
         if self._feed is not None:
             self._feed.close()
         self._checks.close()
+        self.runs.leave()
         if self._benches is not None:
             self._benches.close()
 
@@ -142,6 +143,11 @@ class Desk:
     def me(self) -> str:
         """The user whose things are "mine"."""
         return caller_name()
+
+    @property
+    def engine_is_local(self) -> bool:
+        """The engine is known to be on this machine."""
+        return self._feed is not None and self._feed.engine_is_local
 
     @property
     def host_name(self) -> str:
@@ -202,54 +208,6 @@ class Desk:
         """Look again."""
         if self._feed is not None:
             self._feed.resume()
-
-    # --- containers ---
-
-    def start_container(self, container: Container) -> str:
-        """Start it; returns what is to be told."""
-        self.session.engine.start(container.id)
-        return f"Started {container.name}."
-
-    def stop_container(self, container: Container) -> str:
-        """SIGTERM, and SIGKILL after ten seconds."""
-        self.session.engine.stop(container.id)
-        return f"Stopped {container.name}."
-
-    def restart_container(self, container: Container) -> str:
-        """Stop it and start it."""
-        self.session.engine.restart(container.id)
-        return f"Restarted {container.name}."
-
-    def pause_container(self, container: Container) -> str:
-        """Freeze it, or let it go on."""
-        if container.state.value == "paused":
-            self.session.engine.unpause(container.id)
-            return f"{container.name} goes on."
-        self.session.engine.pause(container.id)
-        return f"Paused {container.name}; its GPU memory stays held."
-
-    def remove_container(self, container: Container) -> str:
-        """Kill it if it runs, and remove it."""
-        from gpuconsole.services.launchends import remember_ending
-
-        remember_ending(self.session.engine, container)
-        self.session.engine.remove(container.id, force=container.running)
-        return f"Removed {container.name}."
-
-    def owner(self, container: Container) -> str | None:
-        """The user it belongs to, when that is not who runs the console; no file of Docker's is read for it."""
-        from gpuconsole.services.ownership import someone_elses
-
-        return someone_elses(container, local=self._feed is not None and self._feed.engine_is_local)
-
-    def process_owner(self, holder: Holder, container: Container | None) -> str | None:
-        """The user a process, or the container it is in, belongs to, when that is not who runs the console."""
-        other = None if holder.user == self.me else someone_elses_process(holder)
-        return other or (self.owner(container) if container is not None else None)
-
-    def end_process(self, holder: Holder, *, others: bool = False) -> str:
-        """Send SIGTERM to a GPU process; to another user's only with ``others``."""
-        return end_process(holder, others=others)
 
     # --- checks: one after another, on a thread of their own ---
 
