@@ -32,7 +32,11 @@ def test_each_folder_has_its_own(tmp_path: Path) -> None:
         ("command", "python train.py --epochs 3", "python train.py --epochs 3"),
         ("command", "python train.py --token s3cr3t", ""),
         ("command", "bash -c 'API_KEY=s3cr3t python x'", ""),
+        ("environment", "'HF_TOKEN=********' A=1", "HF_TOKEN A=1"),
+        ("command", "train '--url=********'", ""),
         ("labels", "password=s3cr3t", ""),
+        ("labels", "'x=********'", ""),
+        ("secrets", "jupyter_token=~/.token wandb_key=/keys/wandb", "jupyter_token=~/.token wandb_key=/keys/wandb"),
         ("volumes", "/a:/b\n/c:/d:ro", "/a:/b\n/c:/d:ro"),
     ],
 )

@@ -135,3 +135,29 @@ def test_damage_that_is_met_while_writing_is_told_and_the_next_launch_is_remembe
         file.write(b"\xa5" * (path.stat().st_size - 4096))
     assert "are damaged: they were set aside" in recorded(lambda: LaunchRecords(path=path))
     assert recorded(lambda: LaunchRecords(path=path)) == ""
+
+
+def test_the_record_says_which_profile_it_came_from_and_old_records_say_none(tmp_path: Path) -> None:
+    path = tmp_path / "records.db"
+    old = LaunchRecords(path=path)
+    old.begin(PLAN, LaunchOptions("busybox:1"), word="before", folder="/w", command="docker run busybox:1")
+    recorder = LaunchRecorder(SPEC, opened=lambda: LaunchRecords(path=path))
+    recorder.begin(replace(PLAN, spec=replace(SPEC, profile="train")))
+    recorder.started("c" * 64)
+    recorder.close()
+    assert [(record.word, record.profile) for record in old.all()] == [("word", "train"), ("before", None)]
+    found = old.by_word("word")
+    assert found is not None
+    assert found.profile == "train"
+    assert found.launch_options() == LaunchOptions("busybox:1", command=("true",))
+    old.forget("word")
+    assert old.by_word("word") is None
+
+
+def test_records_of_before_there_were_profiles_in_them_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "records.db"
+    LaunchRecords(path=path).begin(PLAN, LaunchOptions("busybox:1"), word="w", folder="/w", command="docker run")
+    with sqlite3.connect(path) as connection:
+        connection.execute("DROP TABLE launch_profiles")
+    (record,) = LaunchRecords(path=path).all()
+    assert record.profile is None

@@ -19,9 +19,8 @@ from gpuconsole.launch.spec import SpecInvalid
 from gpuconsole.services.images import ImageView
 from gpuconsole.services.launchruns import LaunchNews
 from gpuconsole.services.pulling import PullState
-from gpuconsole.tui.present import launchform, launchgpus, launchtext
+from gpuconsole.tui.present import launchform, launchgpus, launchtext, launchtyped
 from gpuconsole.tui.present.cell import Cell
-from gpuconsole.tui.present.launchform import Ticks
 from gpuconsole.tui.theme import ASCII, UNICODE
 
 GIB = 2**30
@@ -42,47 +41,17 @@ def host(*gpus: Gpu, holders: tuple[Holder, ...] = ()) -> HostView:
     return HostView(GpuSnapshot(taken_at=0.0, gpus=gpus), views)
 
 
-def test_every_field_reaches_its_option() -> None:
-    typed = {
-        "image": " pytorch:1 ", "gpus": "2", "name": "train", "volumes": "/a b:/a\n./c:/c:ro\n",
-        "ports": "8888 6006:6006", "environment": "A=1 'B=two words'", "shm": "16g", "user": "me", "workdir": "/w",
-        "command": "python -c 'print(1)'",
-        "memory": "32g", "cpus": "4", "hostname": "box", "ipc": "host", "network": "host", "restart": "always",
-        "pull": "never", "init": "no", "gpu_path": "cdi", "ulimits": "memlock=-1", "env_files": "a.env b.env",
-        "labels": "x=1", "entrypoint": "/bin/sh", "force": "engine-not-local",
-    }  # fmt: skip
-    assert set(typed) == {field.key for field in launchform.FIELDS}
-    options, problems = launchform.options_of(typed, Ticks(remove=True, terminal=True), uuids={})
-    assert problems == ()
-    assert options == LaunchOptions(
-        image="pytorch:1", gpus="2", name="train", volumes=("/a b:/a", "./c:/c:ro"), ports=("8888", "6006:6006"),
-        environment=("A=1", "B=two words"), shm_size="16g", user="me", working_dir="/w",
-        command=("python", "-c", "print(1)"), memory="32g", cpus="4", hostname="box", ipc="host", network="host",
-        restart="always", pull="never", init=False, gpu_path="cdi", ulimits=("memlock=-1",),
-        env_files=("a.env", "b.env"), labels=("x=1",), entrypoint="/bin/sh", force=("engine-not-local",),
-        auto_remove=True, interactive=True,
-    )  # fmt: skip
-
-
-def test_an_empty_form_asks_for_what_the_command_line_does_without_options() -> None:
-    options, _ = launchform.options_of({"image": "a"}, Ticks(), uuids={})
-    assert options == LaunchOptions(image="a")
-
-
-def test_a_quote_that_is_open_is_named_beside_its_field() -> None:
-    _, problems = launchform.options_of({"image": "a", "command": "echo 'a", "ports": '"1'}, Ticks(), uuids={})
-    assert [launchform.field_of(problem).key for problem in problems] == ["command", "ports"]  # type: ignore[union-attr]
-
-
 def test_whatever_the_command_line_refuses_has_a_field_to_stand_beside() -> None:
     wrong = LaunchOptions(
         image="", gpus="0", name="-", volumes=("x",), ports=("x",), environment=("=",), shm_size="x", user="a b",
         working_dir="w", memory="x", cpus="x", hostname="-", ipc="x", network=" ", restart="x", pull="x", gpu_path="x",
         ulimits=("x",), env_files=("/nowhere",), labels=("=",), force=("x",), command=("\ud800",), entrypoint="\ud800",
+        kind="x", processes="x", nodes="x", rendezvous="x", rendezvous_id="a b", logdir="-", mounts=("x",),
+        tmpfs=("x",), secrets=("x",), devices=("x",), group_add=("a b",), extra_hosts=("x",),
     )  # fmt: skip
     with pytest.raises(SpecInvalid) as caught:
         read_options(wrong, AROUND)
-    assert len(caught.value.problems) >= 20
+    assert len(caught.value.problems) >= 32
     for problem in caught.value.problems:
         assert launchform.field_of(problem) is not None, problem
 
@@ -102,7 +71,7 @@ def test_problems_of_a_row_with_several_fields_say_which() -> None:
      ("device=GPU-zz", "device=GPU-zz"), (None, None)],
 )  # fmt: skip
 def test_the_gpu_that_was_seen_is_the_one_that_is_meant(wish: str | None, meant: str | None) -> None:
-    assert launchform.by_uuid(wish, {"1": "GPU-b", "0:1": "MIG-c"}) == meant
+    assert launchtyped.by_uuid(wish, {"1": "GPU-b", "0:1": "MIG-c"}) == meant
 
 
 def test_gpus_show_what_is_free_who_holds_them_and_what_a_wish_would_get() -> None:

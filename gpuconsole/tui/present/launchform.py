@@ -62,7 +62,7 @@ _WORDS, _LINES, _SWITCH = Shape.WORDS, Shape.LINES, Shape.SWITCH
 _YES_NO = ("yes", "no")
 ROWS: tuple[Group, ...] = (
     (
-        Field("profile", "Profile", "one of gpuconsole.toml; down lists them", ("PROFILE",), width=26),
+        Field("profile", "Profile", "down lists them", ("PROFILE",), width=26),
         Field("name", "Name", "made from the image's", ("--name",)),
     ),
     (Field("image", "Image", "one that is here (down lists them), or one to pull", ("IMAGE", "--pull")),),
@@ -106,7 +106,7 @@ MORE: tuple[Group, ...] = (
         Field("read_only", "Read-only", "no", ("--read-only",), width=8, choices=_YES_NO, shape=_SWITCH, usual="no"),
         Field("privileged", "Privileged", "no", ("--privileged",), width=13, choices=_YES_NO, shape=_SWITCH,
               usual="no"),
-        Field("group_add", "Groups", "further ones of its user", ("--group-add",), shape=_WORDS),
+        Field("group_add", "Groups", "further groups", ("--group-add",), shape=_WORDS),
     ),
     (Field("secrets", "Secrets", "NAME=FILE: a file at /run/secrets/NAME, seen by nobody else", ("--secret",),
            shape=_WORDS),),
@@ -116,7 +116,7 @@ MORE: tuple[Group, ...] = (
     (
         Field("nodes", "Machines", "1", ("--nnodes",), width=8),
         Field("rendezvous", "Meet at", "HOST:PORT", ("--rdzv-endpoint",), width=13),
-        Field("rendezvous_id", "Meeting", "its name; these three are torchrun's", ("--rdzv-id",)),
+        Field("rendezvous_id", "Meeting", "torchrun's name", ("--rdzv-id",)),
     ),
     (Field("ulimits", "Ulimits", "memlock=-1 stack=67108864", ("--ulimit",), shape=_WORDS),),
     (Field("devices", "Devices", "that are no GPUs: /dev/X, /dev/X:/dev/Y:rwm", ("--device",), shape=_WORDS),),

@@ -183,7 +183,7 @@ class LaunchScreen(Running):
         """Show or hide what is rarely needed."""
         self.toggle_class("-more")
         if self.has_class("-more"):
-            self.fields.go_to("memory")
+            self.call_after_refresh(self.fields.go_to, "memory")  # once it is there to be scrolled to
         elif self.focused is not None and not self.focused.display:
             self.query_one("#launch", Button).focus()
 
