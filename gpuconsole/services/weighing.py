@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpuconsole.core.errors import ConsoleError, GpuNotFound, Refused
-from gpuconsole.core.text import plain_line
+from gpuconsole.launch.changes import Change
+from gpuconsole.launch.gpupath import NoGpuPath
 from gpuconsole.launch.options import LaunchOptions, read_options
-from gpuconsole.launch.preflight import Finding, standing
-from gpuconsole.launch.spec import FieldProblem, LaunchSpec, SpecInvalid
+from gpuconsole.launch.preflight import Finding, Severity
+from gpuconsole.launch.spec import FieldProblem, Force, LaunchSpec, SpecInvalid
+from gpuconsole.launch.units import units_of
 from gpuconsole.services.imagenames import local_image
 from gpuconsole.services.planning import LaunchPlan, plan_launch
 
@@ -23,7 +25,11 @@ class Weight:
     """What options amount to."""
 
     problems: tuple[FieldProblem, ...] = ()
-    """What is wrong with a field, or in its way."""
+    """What is wrong with a field, so that nothing could be planned."""
+    findings: tuple[Finding, ...] = ()
+    """What is likely to go wrong, refusals first; of the plan, or why there is none."""
+    force: frozenset[Force] = frozenset()
+    """The refusals that were lifted."""
     failure: ConsoleError | None = None
     """Why it could not be told at all."""
     plan: LaunchPlan | None = None
@@ -70,17 +76,24 @@ def weigh(session: Session, options: LaunchOptions, *, name: str | None = None) 
     try:
         plan = plan_launch(session, spec, name=name)
     except (GpuNotFound, Refused) as error:
-        return Weight(problems=(_problem("--gpus", error),), image=image, to_pull=image is None)
+        return Weight(findings=(_no_gpus(session, error),), force=spec.force, image=image, to_pull=image is None)
     except SpecInvalid as error:
         return Weight(problems=error.problems, image=image, to_pull=image is None)
     except ConsoleError as error:
         return Weight(failure=error)
-    refusals = tuple(_refusal(finding) for finding in standing(plan.findings, spec.force))
-    return Weight(problems=refusals, plan=plan, image=image, to_pull=image is None)
+    return Weight(findings=plan.findings, force=spec.force, plan=plan, image=image, to_pull=image is None)
 
 
-def _refusal(finding: Finding) -> FieldProblem:
-    return FieldProblem(finding.field, plain_line(f"{finding.sentence} {finding.remedy}").rstrip("."))
+def _no_gpus(session: Session, error: GpuNotFound | Refused) -> Finding:
+    """Why the GPUs cannot be given, as the preflight rule of that name has it."""
+    field, told, hint = "--gpus", error.message, error.hint
+    if isinstance(error, Refused):
+        none = Change("gpus", "none")
+        return Finding("engine-not-local", Severity.REFUSE, field, told, hint, none, forceable=True)
+    if isinstance(error, NoGpuPath):
+        return Finding("gpu-wiring", Severity.REFUSE, field, told, hint)
+    some = bool(units_of(session.gpus.snapshot()))
+    return Finding("gpu-missing", Severity.REFUSE, field, told, hint, Change("gpus", "auto") if some else None)
 
 
 def _local_or_none(session: Session, reference: str) -> Image | None:
@@ -88,7 +101,3 @@ def _local_or_none(session: Session, reference: str) -> Image | None:
         return local_image(session.engine, reference)
     except ConsoleError:
         return None
-
-
-def _problem(field: str, error: ConsoleError) -> FieldProblem:
-    return FieldProblem(field, plain_line(f"{error.message} {error.hint or ''}").rstrip("."))

@@ -106,7 +106,16 @@ LOGS = (
 LAUNCH = (
     Action("launch.start", "f5,ctrl+s", "launch", "Launch", "Start the container", changes=True, rank=2),
     Action("launch.more", "f4,ctrl+o", "more", "More", "Show the options that are rarely needed, or hide them", rank=3),
+    Action("launch.save", "f3,ctrl+t", "save_profile", "Save as profile", "Keep what the form says under a name",
+           changes=True, rank=4),
     Action("launch.behind", "f6,ctrl+g", "behind", "Go on behind", "Leave it to go on; 4 shows it", rank=2),
+)  # fmt: skip
+MENDING = (
+    Action(
+        "launch.mend", "f7,ctrl+f", "mend", "Fix", "Change the field so that what is said beside it is mended", rank=3
+    ),
+    Action("launch.force", "f9,ctrl+y", "force", "Force", "Lift the refusal beside the field: it is meant", rank=4),
+    Action("launch.undo", "f8,ctrl+r", "undo", "Undo", "Take the last of these changes back", rank=4),
 )
 RUN = (Action("run.cancel", "x", "cancel_run", "Cancel", "End this run", rank=3),)
 GPU = (
@@ -130,8 +139,8 @@ ALARMS = (
 )
 COPYING = (Action("copy.plain", "v", "plain", "Plain", "Show it bare, to be marked with the mouse", rank=2),)
 ALL = (
-    *APP, *MAIN, *CONTAINER, *IMAGE, *IMAGES, *PROCESS, BACK, *LOGS, *LAUNCH, *RUN, *GPU, *BENCH, *COMPARE, *ALARMS,
-    *COPYING,
+    *APP, *MAIN, *CONTAINER, *IMAGE, *IMAGES, *PROCESS, BACK, *LOGS, *LAUNCH, *MENDING, *RUN, *GPU, *BENCH, *COMPARE,
+    *ALARMS, *COPYING,
 )  # fmt: skip
 FORBIDDEN_KEYS = ("ctrl+b", "ctrl+a")
 """tmux's and screen's prefix keys: they never reach us, and nobody may lose them."""

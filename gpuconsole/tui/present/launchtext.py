@@ -15,6 +15,7 @@ from gpuconsole.services.images import ImageView
 from gpuconsole.services.launching import Launched
 from gpuconsole.services.launchruns import LaunchNews
 from gpuconsole.services.planning import LaunchPlan
+from gpuconsole.services.preflight import warnings
 from gpuconsole.services.secrets import mask_arguments
 from gpuconsole.tui.keymap import USUAL, Keymap
 from gpuconsole.tui.present.cell import Cell, Tone
@@ -54,12 +55,22 @@ def docker_lines(plan: LaunchPlan, width: int, tone: Tone = "info") -> Lines:
     return [tuple(Cell(cell.text.replace(_JOINED, " "), cell.tone) for cell in row) for row in rows]
 
 
-def plan_lines(plan: LaunchPlan, *, to_pull: bool, width: int) -> Lines:
-    """The docker line, which GPUs and why, and what may not be meant."""
+def plan_lines(plan: LaunchPlan, *, to_pull: bool, width: int, also: Iterable[tuple[Cell, ...]] = ()) -> Lines:
+    """The docker line, which GPUs and why, and what may not be meant; not what preflight says beside the fields.
+
+    Args:
+        plan: The launch.
+        to_pull: Its image is not here.
+        width: Cells of a line.
+        also: What could not be said beside the fields.
+    """
     lines = docker_lines(plan, width)
+    beside = warnings(plan.findings, plan.spec.force)
     if to_pull:
         lines += wrapped(f"{plan.spec.image} is not here: it will be pulled.", width, "watch")
-    lines += [line for note in plan.notes for line in wrapped(plain_line(note), width, "watch")]
+    lines += also
+    notes = (note for note in plan.notes if note not in beside)
+    lines += [line for note in notes for line in wrapped(plain_line(note), width, "watch")]
     lines += [line for reason in plan.reasons for line in wrapped(plain_line(reason), width, "dim")]
     return lines
 

@@ -22,7 +22,7 @@ from gpuconsole.tui.widgets.lines import Lines
 from gpuconsole.tui.widgets.tick import Snug
 
 if TYPE_CHECKING:
-    from gpuconsole.tui.present.launchfindings import Remark
+    from gpuconsole.tui.present.launchfindings import Remark, Rest
     from gpuconsole.tui.present.launchform import Field, Group
 
 _VOLUMES = launchform.field_named("volumes")
@@ -131,24 +131,41 @@ class LaunchFields(Completing, can_focus=False, inherit_bindings=False):
 
     # --- what is wrong, what is chosen ---
 
-    def show_remarks(self, remarks: Sequence[Remark], *, more: bool) -> tuple[Remark, ...]:
+    def show_remarks(self, remarks: Sequence[Remark], *, more: bool, here: str | None = None) -> tuple[Rest, ...]:
         """Say under each row what is wrong in it and likely to fail; returns what is to be told elsewhere in full.
 
         Args:
             remarks: Most important first.
             more: The rows that are rarely needed are open.
+            here: The field in focus.
         """
         rows = (*launchform.ROWS, *launchform.MORE)
         height = self.screen.size.height
         room, each = (_LITTLE_ROOM, 2) if height < _HIGH else (height - _HIGH + 2 * _LITTLE_ROOM, 3)
         keys, width = self.app.keys, self.size.width - 12
         said = launchfindings.arranged(
-            remarks, rows, glyphs=self.app.glyphs, keys=keys, width=width, room=room, each=each, more=more
+            remarks, rows, glyphs=self.app.glyphs, keys=keys, width=width, room=room, each=each, more=more, here=here
         )
+        before = [len(self.query_one(f"#problem-{group[0].key}", Lines).lines) for group in rows]
         for group in rows:
             self.query_one(f"#problem-{group[0].key}", Lines).show(said.beside.get(group[0].key, []))
+        if before != [len(said.beside.get(group[0].key, ())) for group in rows]:
+            self.call_after_refresh(self._keep_in_sight)
         self.lifts = tuple(dict.fromkeys(remark.slug for remark in remarks if remark.forceable))
         return said.below
+
+    def _keep_in_sight(self) -> None:
+        """Lines that came or went move the rows: the one that is written in stays seen, with what is said of it."""
+        focused = self.screen.focused if self.is_attached else None
+        if focused is None or self not in focused.ancestors:
+            return
+        group = next(
+            (group for group in (*launchform.ROWS, *launchform.MORE) for each in group if each.key == focused.name),
+            None,
+        )
+        if group is not None:
+            self.scroll_to_widget(self.query_one(f"#problem-{group[0].key}"), animate=False)
+        self.scroll_to_widget(focused, animate=False)
 
     def show_gpus(self, *, rows_at_most: int) -> None:
         """The GPUs, with those ticked that the wish would get now."""

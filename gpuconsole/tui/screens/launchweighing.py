@@ -13,27 +13,27 @@ from textual.message import Message
 from textual.timer import Timer
 
 from gpuconsole.launch.spec import FieldProblem
-from gpuconsole.services.launchruns import LaunchRun
 from gpuconsole.services.weighing import Weight, weigh
-from gpuconsole.tui.present import launchform, launchgpus, launchtext
+from gpuconsole.tui.present import launchfindings, launchtext
 from gpuconsole.tui.present.cell import Cell
-from gpuconsole.tui.present.launchform import Ticks
-from gpuconsole.tui.screens.asker import Asker
 from gpuconsole.tui.screens.launchfields import LaunchFields
+from gpuconsole.tui.screens.launchmending import Mending
 from gpuconsole.tui.widgets.gpupicker import GpuPicker
 from gpuconsole.tui.widgets.lines import Lines
 from gpuconsole.tui.widgets.tick import Tick
 
 if TYPE_CHECKING:
+    from gpuconsole.core.errors import ConsoleError
     from gpuconsole.launch.options import LaunchOptions
     from gpuconsole.services.planning import LaunchPlan
     from gpuconsole.tui.app import ConsoleApp
+    from gpuconsole.tui.present.launchfindings import Rest
 
 _SETTLE_S = 0.25
 """After so much silence what was typed is weighed."""
 
 
-class Weighing(Asker):
+class Weighing(Mending):
     """A screen with the form's fields, ticks, and the lines below them."""
 
     app: ConsoleApp
@@ -52,7 +52,6 @@ class Weighing(Asker):
 
     def __init__(self) -> None:
         super().__init__()
-        self._run: LaunchRun | None = None
         self._began = False
         """The fields hold what they start with."""
         self._number = 0
@@ -62,6 +61,8 @@ class Weighing(Asker):
         self._last: LaunchPlan | None = None
         """What was typed amounted to this before something in it was wrong."""
         self._failure: list[tuple[Cell, ...]] = []
+        self._refused = False
+        """A launch failed just now: once it is weighed, go to what stands in its way."""
         self._made_name: tuple[str, str] | None = None
         """An image, and the name made from it."""
         self._weighed_gpus: frozenset[str] = frozenset()
@@ -70,11 +71,6 @@ class Weighing(Asker):
         """Scroll what stands below the fields by almost its height."""
         below = self.query_one("#room", VerticalScroll)
         below.scroll_relative(y=step * max(1, below.size.height - 1), animate=False)
-
-    @property
-    def fields(self) -> LaunchFields:
-        """The fields."""
-        return self.query_one(LaunchFields)
 
     def _show_gpus(self) -> None:
         self.fields.show_gpus(rows_at_most=3 if self.size.height < 30 else 8 if self.size.height < 45 else 16)
@@ -85,6 +81,7 @@ class Weighing(Asker):
     @on(Tick.Turned)
     def _edited(self) -> None:
         self._failure = []
+        self._forget_told()
         self._show_gpus()
         self._settle()
 
@@ -95,11 +92,8 @@ class Weighing(Asker):
         self._settling = self.set_timer(_SETTLE_S, self._weigh)
 
     def _options(self) -> tuple[LaunchOptions, tuple[FieldProblem, ...]]:
-        terminal = self.query_one("#terminal", Tick)
-        ticks = Ticks(
-            remove=self.query_one("#remove", Tick).value, terminal=terminal.value if terminal.touched else None
-        )
-        return launchform.options_of(self.fields.typed(), ticks, uuids=launchgpus.uuids(self.app.host_view))
+        """What was typed, as options; and what could not even be read."""
+        raise NotImplementedError
 
     def _weigh(self) -> None:
         if not self.is_attached or not self._began or self._run is not None:
@@ -121,38 +115,50 @@ class Weighing(Asker):
         if news.number != self._number or self._run is not None:
             return
         self._weight = weight = news.weight
+        self._mended.clear()
         if weight.plan is not None:
             if weight.plan.spec.name is None:
                 self._made_name = (weight.plan.spec.image, weight.plan.name)
             self.query_one("#terminal", Tick).propose(weight.plan.request.tty)
             self.query_one("#join", Tick).propose(weight.plan.request.tty)
         self._show_weight()
+        if self._refused:
+            self._refused = False
+            self._go_to_what_stands()
 
     def _show_weight(self) -> None:
         if self._run is not None or not self.is_attached:
             return
         weight, width = self._weight or Weight(), self.size.width
-        cut = self._show_problems((*self._typed_problems, *weight.problems))
+        below = self._show_remarks(weight)
         pull = "not here: it is pulled" if weight.to_pull else ""
         self.fields.show_facts(launchtext.image_words(weight.image) or pull)
-        lines = list(self._failure)
-        lines += [line for text in cut for line in launchtext.wrapped(f"{text}.", width, "critical")]
+        lines = [*self._told, *self._failure, *self._below([each for each in below if each.remark.stands])]
+        also = self._below([each for each in below if not each.remark.stands])
         if weight.failure is not None:
             lines += launchtext.failure_lines(weight.failure, width)
         elif weight.plan is not None:
             self._last = weight.plan
-            lines += launchtext.plan_lines(weight.plan, to_pull=weight.to_pull, width=width)
+            lines += launchtext.plan_lines(weight.plan, to_pull=weight.to_pull, width=width, also=also)
+        else:
+            lines += also
         if weight.plan is None and self._last is not None:
             lines += launchtext.wrapped("The last line that could be; it does not hold what is marked now.", width)
             lines += launchtext.docker_lines(self._last, width, "dim")
         self.query_one("#below", Lines).show(lines)
 
-    def _show_problems(self, problems: tuple[FieldProblem, ...]) -> tuple[str, ...]:
-        cut = self.fields.show_problems(problems)
-        fields = [field for problem in problems if (field := launchform.field_of(problem))]
-        if any(field.key in launchform.MORE_KEYS for field in fields):
+    def _show_remarks(self, weight: Weight) -> tuple[Rest, ...]:
+        """Say under the fields what is wrong and likely to fail; returns what is to be told below."""
+        found = launchfindings.remarks_of((*self._typed_problems, *weight.problems), weight.findings, weight.force)
+        self._remarks = tuple(remark for remark in found if remark not in self._mended)
+        if any(remark.stands and remark.rarely_needed for remark in self._remarks):
             self.add_class("-more")
-        return cut
+        below = self.fields.show_remarks(self._remarks, more=self.has_class("-more"), here=self._field_in_focus())
+        self.refresh_bindings()
+        return below
+
+    def _below(self, rests: list[Rest]) -> list[tuple[Cell, ...]]:
+        return launchfindings.below_lines(rests, self.app.glyphs, self.app.keys, self.size.width)
 
     def _named(self, options: LaunchOptions) -> LaunchOptions:
         """With the name that the docker line shows."""
@@ -164,11 +170,25 @@ class Weighing(Asker):
         """Show what must be corrected, and go to the first of it."""
         self._number += 1  # what is being weighed is older
         self._weight, self._typed_problems = Weight(problems=problems), ()
+        self._show_weight()
+        self._go_to_what_stands()
+
+    def _fail(self, error: ConsoleError) -> None:
+        """Tell why it was not launched; everything typed stays, and what is in its way is shown beside its field."""
+        self._failure = launchtext.failure_lines(error, self.size.width)
+        self._refused = True
+        self._show_weight()
+        self._weigh()
+
+    def _go_to_what_stands(self) -> None:
+        """Go to the field of the first thing that is in the way, if one is."""
+        first = next((remark for remark in self._remarks if remark.stands), None)
+        if first is None:
+            return
         self._failure = [(Cell(" Correct what is marked, and launch again.", "critical"),)]
         self._show_weight()
-        first = next((field for problem in problems if (field := launchform.field_of(problem))), None)
-        if first is not None:
-            self.fields.go_to(first.key)
+        if first.field is not None:
+            self.fields.go_to(first.field.key)
 
     def _stay(self, lines: list[tuple[Cell, ...]]) -> None:
         """Tell what went wrong; everything typed stays."""
