@@ -49,8 +49,8 @@ class Evidence:
 
     @property
     def pids(self) -> set[int]:
-        """Processes that may still hold memory though they are not listed, to be looked up with the listed ones."""
-        return {pid for gone in self._gone.values() for pid, _ in gone}
+        """Processes that may hold memory though they are listed no more, to be looked up with the listed ones."""
+        return {pid for known in (*self._last.values(), *self._gone.values()) for pid, _ in known}
 
     def see(self, gpu: Gpu, holders: Sequence[Holder]) -> None:
         """Remember who is on ``gpu`` now. A number that is used again is another process."""
@@ -116,7 +116,7 @@ class Evidence:
     def _searched(self, gpu: Gpu, holders: Sequence[Holder], count: int) -> list[str]:
         if count < _SEARCH_FROM or gpu.minor is None or self._processes.blind:
             return []
-        listed = {one.pid for one in holders} | {pid for last in self._last.values() for pid, _ in last} | self.pids
+        listed = {one.pid for one in holders} | self.pids
         found = self._openers.of(gpu.minor, listed=listed)
         if not found:
             return []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from gpuconsole.core.text import amount, shorten, size
+from gpuconsole.gpu.model import Mig
 from gpuconsole.host.account import LISTED, Account, MemoryOf, Part, PartKind, Share, by_container
 from gpuconsole.host.accounting import account_in
 from gpuconsole.host.model import GpuView, Holder
@@ -60,7 +61,7 @@ class _Lines:
         self._bars = bars
         self._glyphs = glyphs
         self._holders = {(holder.pid, holder.mig_uuid): holder for holder in view.holders}
-        self._instances = {mig.uuid: mig.name for mig in view.gpu.migs if mig.uuid}
+        self._instances = {mig.uuid: _instance(mig) for mig in view.gpu.migs if mig.uuid}
 
     def all(self) -> list[Line]:
         lines: list[Line] = []
@@ -115,8 +116,15 @@ class _Lines:
         holder = self._holders.get((part.pids[0], part.mig_uuid))
         user = (holder.user or ("" if holder.uid is None else str(holder.uid))) if holder is not None else ""
         command = shorten((holder.command if holder is not None else None) or "", _COMMAND)
-        who = " ".join(filter(None, (str(part.pids[0]), user, command)))
+        place = self._instances.get(part.mig_uuid or "", "")
+        who = " ".join(filter(None, (str(part.pids[0]), f"in {place}" if place else "", user, command)))
         return f"{who} ({part.reason})" if part.reason and part.reason != said else who
+
+
+def _instance(mig: Mig) -> str:
+    """``3g.20gb #2``, as ``status`` has it."""
+    profile = (mig.name or "instance").rpartition("MIG ")[2]
+    return profile if mig.gpu_instance is None else f"{profile} #{mig.gpu_instance}"
 
 
 def _head(share: Share, parts: Sequence[Part]) -> str:
