@@ -50,7 +50,8 @@ class Evidence:
     @property
     def pids(self) -> set[int]:
         """Processes that may hold memory though they are listed no more, to be looked up with the listed ones."""
-        return {pid for known in (*self._last.values(), *self._gone.values()) for pid, _ in known}
+        last = {pid for listed in self._last.values() for pid, _ in listed}
+        return last | {pid for gone in self._gone.values() for pid, _ in gone}
 
     def see(self, gpu: Gpu, holders: Sequence[Holder]) -> None:
         """Remember who is on ``gpu`` now. A number that is used again is another process."""
