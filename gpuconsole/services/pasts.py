@@ -140,6 +140,11 @@ class Pasts:
         track = self._gpus if measure in (USE, MEMORY) else self._containers
         return self._told_peak(track.peak(f"{measure} {key}"))
 
+    def full_since(self, gpu: str) -> float | None:
+        """From when on every look at a GPU is kept, half an hour at most; None for one that was not looked at."""
+        found = [self._gpus.full_since(f"{measure} {gpu}") for measure in (USE, MEMORY)]
+        return min((at + self._ahead for at in found if at is not None), default=None)
+
     def process_points(self, key: str, since: float, until: float) -> list[Point]:
         """GPU memory of a process in a time."""
         return self._told(self._processes.points(key, since - self._ahead, until - self._ahead))

@@ -7,7 +7,7 @@ each. How many there can be is bounded, whatever is fed and however long; where 
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -113,11 +113,11 @@ class _Thinned:
 class Series:
     """One value over time; a track makes it."""
 
-    __slots__ = ("_full", "_slot", "_tiers", "last_at", "peak")
+    __slots__ = ("_full", "_tiers", "last_at", "peak", "slot")
 
     def __init__(self, tiers: tuple[Tier, ...], slot: int) -> None:
         self._full = array("f")
-        self._slot = slot
+        self.slot = slot
         """Number of the look that its oldest full value is of."""
         self._tiers = tuple(_Thinned(tier) for tier in tiers)
         self.peak: Peak | None = None
@@ -127,7 +127,7 @@ class Series:
 
     def add(self, slot: int, at: float, value: float) -> None:
         """Take in the value of a look, later than the one before."""
-        missed = slot - self._slot - len(self._full)
+        missed = slot - self.slot - len(self._full)
         if missed > 0:
             self._full.extend(array("f", (_UNKNOWN,)) * missed)
         self._full.append(value)
@@ -141,16 +141,16 @@ class Series:
 
     def forget_before(self, slot: int) -> None:
         """Of looks before that one, keep only what is thinned."""
-        if slot > self._slot:
-            del self._full[: slot - self._slot]
-            self._slot = slot
+        if slot > self.slot:
+            del self._full[: slot - self.slot]
+            self.slot = slot
 
     def full(self, base: int, times: array[float], since: float, until: float) -> Iterator[Point]:
         """Every value that reaches into ``since`` … ``until``; ``times`` are of the looks from ``base`` on."""
-        begin = max(bisect_left(times, since - HELD_S), self._slot - base, 0)
-        end = min(bisect_left(times, until), self._slot + len(self._full) - base)
+        begin = max(bisect_left(times, since - HELD_S), self.slot - base, 0)
+        end = min(bisect_right(times, until), self.slot + len(self._full) - base)
         for place in range(begin, end):
-            value = self._full[place + base - self._slot]
+            value = self._full[place + base - self.slot]
             if value != value:
                 continue
             at = times[place]
@@ -254,6 +254,11 @@ class Track:
         full = list(series.full(self._base, self._times, since, until))
         begins = self._times[0] if self._times else until
         return [*series.thinned(since, min(until, begins)), *full] if since < begins else full
+
+    def full_since(self, key: str) -> float | None:
+        """From when on every value of a series is kept; None for one that is not known."""
+        series = self._series.get(key)
+        return None if series is None else self._times[max(0, series.slot - self._base)]
 
     def peak(self, key: str) -> Peak | None:
         """The highest value of a series since it is known."""

@@ -9,10 +9,10 @@ from textual import on
 from textual.reactive import reactive
 
 from gpuconsole.services import tmux
+from gpuconsole.services.pasts import Pasts
 from gpuconsole.services.ringing import Ringing
 from gpuconsole.tui import messages
 from gpuconsole.tui.failures import tell_ends, tell_unread
-from gpuconsole.tui.history import GpuHistory
 from gpuconsole.tui.room import RoomyApp
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class HearingApp(RoomyApp):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self.history = GpuHistory()
+        self.history = Pasts()
         self.ringing = Ringing()
         self._heard = False
         """Of the GPUs."""
@@ -72,7 +72,7 @@ class HearingApp(RoomyApp):
         first, self._heard = not self._heard, True
         if first:
             self.call_after_refresh(self.desk.drawn)
-        self.history.add(message.view)
+        self.history.host_looked(message.view)
         self.host_view = message.view
         self._ring(self.ringing.host_looked(message.view))
         if not first:  # of one look nothing can be said that rings
@@ -80,6 +80,7 @@ class HearingApp(RoomyApp):
 
     @on(messages.ContainersListed)
     def _see_containers(self, message: messages.ContainersListed) -> None:
+        self.history.containers_listed(message.views, at=self.desk.now())
         self.containers = message.views
         self._ring(self.ringing.containers_listed(message.views))
         self.alarming.containers_listed(message.views)
@@ -115,6 +116,7 @@ class HearingApp(RoomyApp):
 
     @on(messages.RunsChanged)
     def _see_runs(self, message: messages.RunsChanged) -> None:
+        self.history.runs_changed(message.runs, at=self.desk.now())
         before, self.runs = self.runs, message.runs
         tell_ends(self, before, message.runs)
         self._ring(self.ringing.runs_changed(message.runs))

@@ -308,7 +308,9 @@ async def feed(pilot: Pilot[Any], *, gpus: int = 3) -> None:
     assert isinstance(app, ConsoleApp)
     view = host(gpus)
     for back in range(240, -1, -1):
-        app.history.add(_then(view, at=NOW - back))
+        app.history.host_looked(_then(view, at=NOW - back))
+    app.history.containers_listed(containers(), at=NOW)
+    app.history.runs_changed(runs(), at=NOW)
     app.engine_info = EngineInfo(f"unix://{DEFAULT_SOCKET}", name="docker", version="28.5.1", local=True)
     app.link = EngineLink(connected=True, endpoint=f"unix://{DEFAULT_SOCKET}", since=NOW - 60)
     machine = traits_of(view.snapshot, view.snapshot.gpus, path=GpuPath.CDI, architecture="x86_64")

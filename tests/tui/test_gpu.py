@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gpuconsole.services.pasts import MEMORY
 from gpuconsole.services.ringing import gpu_key
 from gpuconsole.tui.app import ConsoleApp
 from gpuconsole.tui.screens.copying import CopyScreen
@@ -52,7 +53,7 @@ async def test_a_busy_gpu_in_full(nvml: NvmlBox, tmp_path: Path, size: tuple[int
     async with app.run_test(size=size) as pilot:
         await until(pilot, lambda: app.host_view and app.host_view.gpus[0].holders)
         await opened(app)
-        await until(pilot, lambda: len(app.history.of(key_now(app))) > 1)
+        await until(pilot, lambda: app.history.points(MEMORY, key_now(app), 0, app.now() + 60)[1:])
         await pilot.pause()
         text = " ".join(every_text(app).split())
         assert "power cap" in text
@@ -62,8 +63,9 @@ async def test_a_busy_gpu_in_full(nvml: NvmlBox, tmp_path: Path, size: tuple[int
         assert "█" in every_text(app) or "#" in every_text(app)
         assert "0 H200" in shown(app).splitlines()[0]
         assert all(len(line) <= size[0] for line in shown(app).splitlines())
+        assert "1 min" in every_text(app)
         await pilot.press("z")
-        assert "10 min" in every_text(app)
+        assert "5 min" in every_text(app)
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, ProcessDetails))
         await pilot.press("q")

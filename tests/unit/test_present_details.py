@@ -18,9 +18,7 @@ from gpuconsole.services.images import ImageView
 from gpuconsole.services.logfollow import LogLine
 from gpuconsole.services.runs import Run, RunKind, RunState
 from gpuconsole.services.tunnels import Server
-from gpuconsole.tui.history import Sample
 from gpuconsole.tui.present import (
-    chart,
     containerdetails,
     details,
     gpudetails,
@@ -230,38 +228,6 @@ def test_the_gpu_of_a_container_is_shown_live() -> None:
     host = HostView(GpuSnapshot(NOW), (GpuView(gpu),))
     view = ContainerView(container(), gpus=(ContainerGpu(0, "GPU-1", name="NVIDIA H200"),))
     assert "98 %  1.0/2.0 GiB" in text_of(containerdetails.fields(view, known(host=host)))
-
-
-def test_columns_of_a_chart_stand_for_moments_not_for_samples() -> None:
-    samples: list[tuple[float, float | None]] = [
-        (NOW - 8.5, 10.0),
-        (NOW - 8.2, 30.0),
-        (NOW - 1.5, None),
-        (NOW - 0.5, 7.0),
-    ]
-    found = chart.columns(samples, end=NOW, span_s=10, width=10)
-    assert len(found) == 10
-    assert 20.0 in found, "two samples of one moment are averaged"
-    later = chart.columns(samples, end=NOW + 1, span_s=10, width=10)
-    assert later[:-1] == found[1:], "the picture moves by whole columns"
-
-
-@given(st.lists(st.one_of(st.none(), st.floats(0, 200)), min_size=1, max_size=50), st.integers(1, 9))
-def test_an_area_is_as_large_as_asked(values: list[float | None], height: int) -> None:
-    for glyphs in (UNICODE, ASCII):
-        rows = chart.area(values, height, glyphs, top=100)
-        assert len(rows) == height
-        assert {len(row) for row in rows} == {len(values)}
-        for place, value in enumerate(values):
-            assert (rows[-1][place] == " ") is (value is None)
-
-
-def test_charts_fit_their_width() -> None:
-    view = GpuView(Gpu(0, "GPU-1", "H200", memory_total_bytes=2**37))
-    samples = [Sample(NOW - second, second % 100, 2**30 * (second % 128)) for second in range(300, 0, -1)]
-    for width in (39, 79, 119):
-        lines = gpudetails.charts(view, samples, now=NOW, span_s=120, width=width, height=24, glyphs=UNICODE)
-        assert {sum(cell_len(cell.text) for cell in line) <= width for line in lines} == {True}
 
 
 def log_lines(*texts: str) -> list[LogLine]:

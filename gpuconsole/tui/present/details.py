@@ -38,6 +38,13 @@ def field(title: str, *lines: str | Cell | Line | None) -> Field:
     return Field(title, tuple(_line(line) for line in lines if line))
 
 
+def with_field(fields: Sequence[Field], more: Field, *, after: Sequence[str]) -> tuple[Field, ...]:
+    """``fields`` with one more after the first there is of these titles; at the end when there is none."""
+    titles = [each.title for each in fields]
+    place = next((titles.index(title) + 1 for title in after if title in titles), len(titles))
+    return (*fields[:place], more, *fields[place:])
+
+
 def _line(line: str | Cell | Line) -> Line:
     if isinstance(line, str):
         return (Cell(line),)

@@ -1,15 +1,11 @@
-"""A GPU in full: how it is now, its history, and every fact; what is not known says why."""
+"""A GPU in full: how it is now, and every fact; what is not known says why."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from gpuconsole.core.text import duration, gib, size
 from gpuconsole.gpu.model import Gpu, GpuSnapshot, Mig
 from gpuconsole.host.model import GpuView
 from gpuconsole.host.state import memory_state
-from gpuconsole.tui.history import Sample
-from gpuconsole.tui.present import chart
 from gpuconsole.tui.present.cell import Cell
 from gpuconsole.tui.present.details import Field, Line, field, unknown
 from gpuconsole.tui.present.gpu import (
@@ -22,10 +18,6 @@ from gpuconsole.tui.present.gpu import (
     used_share,
 )
 from gpuconsole.tui.theme import Glyphs
-
-_BESIDE = 70
-"""From so many cells on, the two charts stand beside each other."""
-_SHORTEST, _TALLEST = 2, 8
 
 
 def now_fields(view: GpuView, *, width: int, glyphs: Glyphs) -> tuple[Field, ...]:
@@ -71,29 +63,6 @@ def _work(gpu: Gpu) -> Line:
     power = "–" if gpu.power_w is None else f"{gpu.power_w:.0f} W"
     limit = "" if gpu.power_limit_w is None else f" of {gpu.power_limit_w:.0f} W"
     return (Cell(f"{use}  ", "strong"), Cell(f"{heat.text}  ", heat.tone), Cell(f"{power}{limit}"))
-
-
-def charts(
-    view: GpuView, samples: Sequence[Sample], *, now: float, span_s: float, width: int, height: int, glyphs: Glyphs
-) -> list[Line]:
-    """Utilization and memory of the last ``span_s`` seconds, beside or below each other."""
-    beside = width >= _BESIDE
-    cells = chart.chart_width((width - 2) // 2 if beside else width)
-    rows = min(_TALLEST, max(_SHORTEST, (height - 16) // 2))
-    span = duration(span_s)
-    total = (view.gpu.memory_total_bytes or 0) / 2**30 or 1.0
-    use = chart.columns(((one.at, one.utilization_pct) for one in samples), end=now, span_s=span_s, width=cells)
-    memory = chart.columns(
-        ((one.at, None if one.memory_bytes is None else one.memory_bytes / 2**30) for one in samples),
-        end=now,
-        span_s=span_s,
-        width=cells,
-    )
-    left = chart.chart(f"USE % · {span}", use, height=rows, top=100, label=lambda value: f"{value:.0f}",
-                       tone="accent", glyphs=glyphs)  # fmt: skip
-    right = chart.chart(f"GiB · {span}", memory, height=rows, top=total, label=lambda value: f"{value:.1f}",
-                        tone="info", glyphs=glyphs)  # fmt: skip
-    return chart.side_by_side(left, right) if beside else [*left, *right]
 
 
 def fields(view: GpuView, snapshot: GpuSnapshot) -> tuple[Field, ...]:

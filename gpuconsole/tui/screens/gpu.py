@@ -13,7 +13,7 @@ from gpuconsole.host.model import GpuView, Holder
 from gpuconsole.services.ringing import process_key
 from gpuconsole.services.runs import RunKind
 from gpuconsole.tui import actions, sheets
-from gpuconsole.tui.present import benchpast, details, gpudetails, process
+from gpuconsole.tui.present import benchpast, details, gpupast, process
 from gpuconsole.tui.present.cell import Cell
 from gpuconsole.tui.screens.detailing import DetailsScreen
 from gpuconsole.tui.screens.subjects import GpuSubject
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from gpuconsole.services.benchhistory import Past
     from gpuconsole.tui.app import ConsoleApp
 
-SPANS_S = (120.0, 600.0, 1800.0)
-"""How far back the history can go."""
-
 
 class GpuScreen(DetailsScreen):
     """A GPU, with its history and the processes on it."""
@@ -35,7 +32,7 @@ class GpuScreen(DetailsScreen):
     CSS_PATH = sheets.of("details", "gpu")
     app: ConsoleApp
     subject: GpuSubject
-    HELP = "Enter opens the process under the cursor; page keys scroll; {gpu.span} shows a longer or shorter history."
+    HELP = "Enter opens the process under the cursor; page keys scroll; {gpu.span} shows a longer or shorter past."
     AUTO_FOCUS = "#holders"
     BINDINGS: ClassVar[list[BindingType]] = [
         *actions.bindings(actions.GPU),
@@ -47,7 +44,11 @@ class GpuScreen(DetailsScreen):
 
     def __init__(self, subject: GpuSubject) -> None:
         super().__init__(subject)
-        self._span_s = SPANS_S[0]
+        self._span_s = gpupast.SPANS_S[0]
+        self._span_chosen = False
+        """By a person; else it grows with what is to be seen."""
+        self._charted: object = None
+        """What the charts on the screen were made from."""
         self._holders: dict[str, Holder] = {}
         self._grid = Grid(process.COLUMNS, id="holders")
         self._past: tuple[Past, ...] | None = None
@@ -96,17 +97,7 @@ class GpuScreen(DetailsScreen):
             return
         view = self.subject.thing
         width = self.size.width - 1
-        self.query_one("#charts", Lines).show(
-            gpudetails.charts(
-                view,
-                self.app.history.of(self.subject.key(view)),
-                now=self.app.now(),
-                span_s=self._span_s,
-                width=width,
-                height=self.size.height,
-                glyphs=self.app.glyphs,
-            )
-        )
+        self._draw_charts(view, width)
         self._holders = {process_key(holder): holder for holder in view.holders}
         grid = self._grid
         grid.show(tuple(process.row(holder, now=self.app.now()) for holder in view.holders))
@@ -114,8 +105,23 @@ class GpuScreen(DetailsScreen):
             grid.display = bool(view.holders)
             self.query_one("#holders" if view.holders else "#body").focus()
         none = [] if view.holders else [details.field("processes", self._nobody(view))]
-        more = [*none, *self._measured(), *self.subject.fact_fields()]
+        highest = gpupast.highest_field(view, self.app.history, now=self.app.now())
+        more = [*none, highest, *self._measured(), *self.subject.fact_fields()]
         self.query_one("#more", Lines).show(details.laid_out(more, width))
+
+    def _draw_charts(self, view: GpuView, width: int) -> None:
+        """Its past and what is ahead; several news of one moment draw it once."""
+        app, now = self.app, self.app.now()
+        if not self._span_chosen:
+            since = app.history.full_since(self.subject.key(view))
+            eta_s = view.outlook.eta_s if view.outlook is not None else None
+            self._span_s = max(self._span_s, gpupast.fitting_span(0.0 if since is None else now - since, eta_s))
+        made_from = (app.history.looks, int(now), self._span_s, self.size, view.outlook, view.gpu.problem)
+        if made_from == self._charted:
+            return
+        self._charted = made_from
+        look = gpupast.Look(now, self._span_s, width, self.size.height, app.glyphs, key=app.keys.name("gpu.span"))
+        self.query_one("#charts", Lines).show(gpupast.charts(view, app.history, look))
 
     def _measured(self) -> list[details.Field]:
         """What was measured on it, asked for anew when a benchmark ends."""
@@ -161,5 +167,7 @@ class GpuScreen(DetailsScreen):
 
     def action_span(self) -> None:
         """A longer history; after the longest, the shortest."""
-        self._span_s = SPANS_S[(SPANS_S.index(self._span_s) + 1) % len(SPANS_S)]
+        spans = gpupast.SPANS_S
+        self._span_s = spans[(spans.index(self._span_s) + 1) % len(spans)]
+        self._span_chosen = True
         self._draw()

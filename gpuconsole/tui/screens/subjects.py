@@ -13,7 +13,7 @@ from gpuconsole.services.endings import state_words
 from gpuconsole.services.images import ImageView
 from gpuconsole.services.ringing import gpu_key, process_key
 from gpuconsole.services.runs import Run, RunKind
-from gpuconsole.tui.present import containerdetails, details, gpudetails, processdetails
+from gpuconsole.tui.present import containerdetails, details, gpudetails, gpupast, processdetails
 from gpuconsole.tui.present import rundetails as runs
 from gpuconsole.tui.screens.imagesubjects import CatalogSubject, ImageSubject
 from gpuconsole.tui.screens.subject import Subject, Thing
@@ -60,7 +60,8 @@ class ContainerSubject(Subject[ContainerView]):
             runs=app.runs,
             keys=app.keys,
         )
-        return containerdetails.fields(self.thing, known)
+        past = gpupast.container_field(self.thing, app.history, _look(app, width))
+        return details.with_field(containerdetails.fields(self.thing, known), past, after=("memory", "CPU"))
 
 
 class ProcessSubject(Subject[Holder]):
@@ -87,7 +88,8 @@ class ProcessSubject(Subject[Holder]):
 
     def fields(self, width: int) -> tuple[details.Field, ...]:
         """What is known of it."""
-        return processdetails.fields(self.thing, now=self.app.now())
+        past = gpupast.process_field(self.thing, self.app.history, _look(self.app, width))
+        return details.with_field(processdetails.fields(self.thing, now=self.app.now()), past, after=("GPU memory",))
 
 
 class RunSubject(Subject[Run]):
@@ -179,6 +181,11 @@ def subject_of(app: ConsoleApp, thing: Thing) -> Subject[Any]:
     if isinstance(thing, Holder):
         return ProcessSubject(app, thing)
     return RunSubject(app, thing) if isinstance(thing, Run) else GpuSubject(app, thing)
+
+
+def _look(app: ConsoleApp, width: int) -> gpupast.Look:
+    """How the past of a thing is shown among its fields."""
+    return gpupast.Look(app.now(), 0.0, width, 0, app.glyphs)
 
 
 def endpoint_of(app: ConsoleApp) -> str:
