@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import functools
-import json
 import os
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 from textual import events
-from textual.pilot import Pilot
 from textual.widgets import Button
 
 from gpuconsole.services.runs import RunKind, RunState
-from gpuconsole.tui.app import ConsoleApp
 from gpuconsole.tui.screens.launch import LaunchScreen
-from gpuconsole.tui.screens.launchfields import LaunchFields
 from gpuconsole.tui.screens.main import MainScreen
 from gpuconsole.tui.screens.question import QuestionScreen
 from gpuconsole.tui.widgets.completer import Choices
@@ -25,7 +20,6 @@ from gpuconsole.tui.widgets.gpupicker import GpuPicker
 from gpuconsole.tui.widgets.lines import Lines
 from gpuconsole.tui.widgets.strip import GpuStrip
 from gpuconsole.tui.widgets.tick import Tick
-from tests.rig.client import EngineClient
 from tests.rig.engines import Engine
 from tests.rig.fresh import fresh_image
 from tests.rig.nvml import NvmlBox, box
@@ -34,11 +28,21 @@ from tests.rig.nvml.presets import busy
 from tests.rig.registry import Registry
 from tests.rig.tmux import Tmux
 from tests.tui.console import console, shown, until
+from tests.tui.formseen import (
+    below,
+    form,
+    inspect,
+    names,
+    on_main,
+    opened,
+    problem,
+    weighed,
+    with_images,
+    without_joining,
+)
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("nvml", "project")]
 GIB = 2**30
-IMAGE = "cuda-env"
-"""An image that says it has PyTorch and CUDA, two megabytes small."""
 
 
 @pytest.fixture
@@ -48,66 +52,6 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "data").mkdir(parents=True)
     monkeypatch.chdir(folder)
     return folder
-
-
-def with_images(engine: Engine) -> tuple[str, str]:
-    """Only the image that says it has CUDA, which the form then proposes, and a small one that says nothing."""
-    engine.only(IMAGE, "small")
-    return engine.load(IMAGE), engine.load("small")
-
-
-def form(app: ConsoleApp) -> LaunchScreen:
-    assert isinstance(app.screen, LaunchScreen), app.screen
-    return app.screen
-
-
-def below(app: ConsoleApp) -> str:
-    lines = form(app).query_one("#below", Lines).lines
-    return " ".join(" ".join("".join(cell.text for cell in line) for line in lines).split())
-
-
-def problem(app: ConsoleApp, key: str) -> str:
-    lines = form(app).query_one(f"#problem-{key}", Lines).lines
-    return " ".join("".join(cell.text for cell in line).strip() for line in lines)
-
-
-async def opened(pilot: Pilot[Any], app: ConsoleApp) -> LaunchFields:
-    """The form by its key, weighed once."""
-    await until(pilot, lambda: app.images is not None and app.host_view and app.host_view.gpus, what="images and GPUs")
-    await pilot.press("n")
-    await until(pilot, lambda: isinstance(app.screen, LaunchScreen), what="the form")
-    await until(pilot, lambda: form(app)._weight is not None, what="weighed")
-    await pilot.pause()
-    return form(app).fields
-
-
-async def weighed(pilot: Pilot[Any], app: ConsoleApp) -> None:
-    """Wait until what stands in the form is weighed."""
-    number = form(app)._number
-    form(app)._weigh()
-    screen = form(app)
-    await until(pilot, lambda: screen._number > number and screen._weight is not None)
-    seen = screen._weight
-    screen._weigh()
-    await until(pilot, lambda: screen._weight is not seen, what="weighed again")
-    await pilot.pause()
-
-
-def on_main(app: ConsoleApp) -> bool:
-    return isinstance(app.screen, MainScreen)
-
-
-def without_joining(app: ConsoleApp) -> None:
-    form(app).query_one("#join", Tick).decide(False)
-
-
-def inspect(engine: EngineClient, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(engine.docker("inspect", name).stdout)[0]
-    return found
-
-
-def names(engine: EngineClient) -> list[str]:
-    return engine.docker("ps", "--all", "--format", "{{.Names}}").stdout.split()
 
 
 async def test_enter_on_the_defaults_launches_and_joins(
@@ -152,19 +96,20 @@ async def test_it_stands_on_one_screen(engine_modern: Engine, tmp_path: Path, si
         await opened(pilot, app)
         text = shown(app)
         for word in ("Image", "GPUs", "Name", "Volumes", "Ports", "Env", "Shm size", "User", "Workdir", "Command",
-                     "Launch", "attach", "terminal", "remove it", "docker run", "GiB free", "F5"):  # fmt: skip
+                     "Launch", "attach", "terminal", "remove at end", "when free", "Profile", "Kind", "docker run",
+                     "GiB free", "F5"):  # fmt: skip
             assert word in text, word
         assert "torch 2.9.0, CUDA 12.8" in text
         assert all(len(line.rstrip()) <= size[0] for line in text.splitlines())
         seen = []
-        for _ in range(16):
+        for _ in range(20):
             assert app.focused is not None
             seen.append(app.focused.id)
             await pilot.press("tab")
-        assert seen[:15] == [
-            "launch", "join", "terminal", "remove", "field-image", "field-gpus", "picker", "field-name",
-            "field-volume-0", "field-volume-1", "field-ports", "field-environment", "field-shm", "field-user",
-            "field-workdir",
+        assert seen[:19] == [
+            "launch", "join", "terminal", "remove", "free", "field-profile", "field-name", "field-image", "field-gpus",
+            "picker", "field-kind", "field-command", "field-volume-0", "field-volume-1", "field-ports",
+            "field-environment", "field-shm", "field-user", "field-workdir",
         ]  # fmt: skip
 
 
@@ -239,7 +184,9 @@ async def test_what_is_wrong_stands_under_its_field_and_nothing_is_made(engine_m
         assert "taken by a container" in problem(app, "name")
         assert "Publish " in problem(app, "ports"), "a free one is named"
         await pilot.press("f5")
-        await until(pilot, lambda: "taken by a container" in below(app), what="why it was not launched")
+        await until(pilot, lambda: "Correct what is marked" in below(app), what="why it was not launched")
+        assert app.focused is not None
+        assert app.focused.id in ("field-name", "field-ports")
         assert fields.value("name") == "taken"
     assert names(engine_modern) == ["taken"]
 
@@ -442,7 +389,7 @@ async def test_what_was_typed_is_there_again_after_leaving(engine_modern: Engine
         fields.go_to("name")
         await pilot.press(*"quick", "enter")
         assert app.focused is not None
-        assert app.focused.id == "field-volume-0", "enter goes on"
+        assert app.focused.id == "field-image", "enter goes on"
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, MainScreen))
         fields = await opened(pilot, app)
