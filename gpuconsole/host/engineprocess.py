@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import socket
 import struct
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import psutil
 
 _ENGINES = ("dockerd", "podman")
+_PID_FILE = "/run/docker.pid"
+_USUAL = ("/run/docker.sock", "/var/run/docker.sock")
 _ANSWER_S = 1.0
 
 
-def started_at(path: str) -> float | None:
-    """When the engine that listens at a socket was started, in seconds since the epoch.
-
-    None when nothing listens there, or when somebody else made the socket, as systemd does.
-    """
+def engine_process(path: str) -> psutil.Process | None:
+    """The engine that listens at a socket; None when nothing listens there, or it cannot be told who does."""
     import psutil
 
     try:
@@ -22,15 +26,39 @@ def started_at(path: str) -> float | None:
             probe.connect(path)
             pid, _, _ = struct.unpack("3i", probe.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
         process = psutil.Process(pid)
-        return process.create_time() if process.name() in _ENGINES else _by_name()
+        if process.name() in _ENGINES:
+            return process
+        # Somebody else made the socket, as systemd does.
+        return (_by_pid_file() if path in _USUAL else None) or _by_name()
     except (OSError, psutil.Error):
         return None
 
 
-def _by_name() -> float | None:
-    """Of the one engine there is; None when there are several or none."""
+def started_at(path: str) -> float | None:
+    """When the engine that listens at a socket was started, in seconds since the epoch; None when it is not known."""
     import psutil
 
-    every = psutil.process_iter(["name", "create_time"])
-    times: list[float] = [process.info["create_time"] for process in every if process.info["name"] == _ENGINES[0]]
-    return times[0] if len(times) == 1 else None
+    process = engine_process(path)
+    try:
+        return process.create_time() if process is not None else None
+    except psutil.Error:
+        return None
+
+
+def _by_pid_file() -> psutil.Process | None:
+    """The engine whose number stands in Docker's own file; no process has to be looked through for it."""
+    import psutil
+
+    try:
+        process = psutil.Process(int(Path(_PID_FILE).read_text()))
+        return process if process.name() in _ENGINES else None
+    except (OSError, ValueError, psutil.Error):
+        return None
+
+
+def _by_name() -> psutil.Process | None:
+    """The one engine there is; None when there are several or none."""
+    import psutil
+
+    found = [process for process in psutil.process_iter(["name"]) if process.info["name"] == _ENGINES[0]]
+    return found[0] if len(found) == 1 else None

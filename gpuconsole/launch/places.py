@@ -6,6 +6,7 @@ Every function raises :class:`ValueError` with a sentence that follows the optio
 from __future__ import annotations
 
 import csv
+import posixpath
 import re
 from ipaddress import ip_address
 
@@ -123,7 +124,9 @@ def parse_device(text: str) -> DeviceRequest:
         raise ValueError(f"{text!r} is no device; write /dev/X, /dev/X:/dev/Y or /dev/X:/dev/Y:rwm")
     if not re.fullmatch(r"r?w?m?", permissions) or not permissions:
         raise ValueError(f"{permissions!r} are no rights; write r, rw or rwm")
-    if re.match(r"/dev/nvidia\d", host):
+    real = posixpath.normpath(host)
+    inside, host = real if inside == host else inside, real
+    if re.match(r"/dev/nvidia(\d|-caps(/|$))", host):
         raise ValueError(f"{shown(host)} is a GPU; choose it by --gpus, which gives what belongs to it as well")
     return DeviceRequest(host, container_path(inside), permissions)
 

@@ -13,7 +13,9 @@ from enum import StrEnum
 from gpuconsole.engine.model import EngineInfo, Image
 from gpuconsole.engine.request import CreateRequest
 from gpuconsole.gpu.model import Gpu
+from gpuconsole.host.devices import DeviceFacts
 from gpuconsole.host.facts import LaunchFacts
+from gpuconsole.host.memorygroup import MemoryGroup
 from gpuconsole.launch.changes import Change
 from gpuconsole.launch.gpupath import GpuRoute
 from gpuconsole.launch.gpus import GpuChoice
@@ -120,6 +122,14 @@ class Facts:
     ports_taken: tuple[Said, ...] = ()
     folders: Mapping[str, Folder] = field(default_factory=dict)
     """Host path of a bind mount → what is known of it."""
+    devices: Mapping[str, DeviceFacts] = field(default_factory=dict)
+    """Host path of a device → what it is."""
+    sockets: Mapping[str, str] = field(default_factory=dict)
+    """Host path of a bind mount → the socket of an engine that it is, under whatever name, or that is in it."""
+    engine_gid: int | None = None
+    """The group that may use the engine's socket."""
+    memory_group: MemoryGroup | None = None
+    """The limit that all containers of the engine share, where it is less than the machine has."""
     selinux: bool = False
     """The kernel enforces it, and the engine labels containers."""
     secrets_written: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -145,11 +155,12 @@ _ORDER = {severity: place for place, severity in enumerate(Severity)}
 def examine(facts: Facts) -> tuple[Finding, ...]:
     """Every finding, refusals first and hints last, each kind in the order of the rules."""
     from gpuconsole.launch.preflight_gpu import RULES as GPU
+    from gpuconsole.launch.preflight_machine import RULES as MACHINE
     from gpuconsole.launch.preflight_room import RULES as ROOM
     from gpuconsole.launch.preflight_storage import RULES as STORAGE
     from gpuconsole.launch.preflight_work import RULES as WORK
 
-    found = [finding for rule in (*GPU, *STORAGE, *ROOM, *WORK) for finding in rule(facts)]
+    found = [finding for rule in (*GPU, *STORAGE, *ROOM, *MACHINE, *WORK) for finding in rule(facts)]
     return tuple(sorted(found, key=lambda finding: _ORDER[finding.severity]))
 
 

@@ -87,7 +87,10 @@ def dangerous(facts: Facts) -> Iterator[Finding]:
     for mount in _binds(facts):
         path = posixpath.normpath(facts.folder(mount.source).real or mount.source).replace("//", "/")
         led = f" (it leads to {shown(path)})" if path != posixpath.normpath(mount.source).replace("//", "/") else ""
-        socket = posixpath.basename(path) in _SOCKETS
+        inside = facts.sockets.get(mount.source, "")
+        if inside not in ("", path):
+            led += f" (the engine's socket {shown(inside)} is in it)"
+        socket = bool(inside) or posixpath.basename(path) in _SOCKETS
         if socket or path in _SYSTEM:
             what = "the engine itself, and with it the whole machine as root" if socket else "files of the system"
             how = "command" if socket else "read" if mount.read_only else "change"

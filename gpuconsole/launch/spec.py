@@ -106,6 +106,7 @@ class Force(StrEnum):
     OUTSIDE_PROJECT = "outside-project"
     """What a project's profile takes from outside of its folder."""
     DANGEROUS_MOUNT = "dangerous-mount"
+    DANGEROUS_DEVICE = "dangerous-device"
     OPEN_JUPYTER = "open-jupyter"
     PRIVILEGED = "privileged"
     TEGRA_RUNTIME = "tegra-runtime"

@@ -11,6 +11,7 @@ from gpuconsole.engine.model import EngineInfo, GpuPath, Image
 from gpuconsole.engine.request import CreateRequest
 from gpuconsole.gpu.model import GpuSnapshot
 from gpuconsole.host.cdi import DEFAULT_DIRS
+from gpuconsole.host.memorygroup import MemoryGroup
 from gpuconsole.launch.changes import Change
 from gpuconsole.launch.claims import Claims, claims_of
 from gpuconsole.launch.gpupath import GpuRoute, choose_gpu_path
@@ -23,6 +24,7 @@ from gpuconsole.launch.request import build_request, hides_init, name_for
 from gpuconsole.launch.spec import FieldProblem, Force, GpuWish, GpuWishKind, LaunchSpec, SpecInvalid
 from gpuconsole.launch.units import units_of
 from gpuconsole.launch.work import TOKEN_NAME, Kind
+from gpuconsole.services.enginememory import shared_limit
 from gpuconsole.services.identities import Named, named
 from gpuconsole.services.notebooks import needs_token, token_mount
 from gpuconsole.services.preflight import preflight, warnings
@@ -53,6 +55,8 @@ class LaunchPlan:
     """Who runs it, when that is the caller."""
     port: int = 0
     """The host's port of a kind of work that is used through one; 0 until the engine chooses it."""
+    memory_group: MemoryGroup | None = None
+    """The limit that all containers of the engine share, where it is less than the machine has."""
     findings: tuple[Finding, ...] = ()
     """What is likely to go wrong with it, refusals first."""
 
@@ -104,10 +108,11 @@ def plan_launch(session: Session, spec: LaunchSpec, *, name: str | None = None) 
     who = named(spec, info, image.image)
     port = work_port(session.engine, spec, info)
     word = secrets.token_hex(8)
+    group = None if session.recorded else shared_limit(info)
     built = build_request(
         spec,
         name=name or name_for(spec),
-        info=info,
+        info=info if group is None else replace(info, memory_bytes=group.limit_bytes),
         choice=choice,
         route=route,
         identity=who.identity if who else None,
@@ -122,7 +127,7 @@ def plan_launch(session: Session, spec: LaunchSpec, *, name: str | None = None) 
     latest = None if image.lock else latest_advice(session, spec.image)
     about_user = who.identity.notes if who else ()
     said = (*image.notes, *notes, *choice.notes, *about_user, *_notes(spec, info))
-    plan = LaunchPlan(spec, request, info, choice, route, said, image, who, port)
+    plan = LaunchPlan(spec, request, info, choice, route, said, image, who, port, group)
     findings = preflight(session, plan, unfit=unfit, moving=latest, shortage=given.shortage, wiring=given.wiring)
     return replace(plan, findings=findings, notes=(*said, *warnings(findings, spec.force)))
 

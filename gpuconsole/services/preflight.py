@@ -12,6 +12,7 @@ from gpuconsole.core.text import plain_line
 from gpuconsole.host.facts import LaunchFacts
 from gpuconsole.launch.preflight import Facts, Finding, Folder, Said, Severity, examine, standing
 from gpuconsole.launch.spec import PullPolicy, VariableSource
+from gpuconsole.services.isolation import device_facts, engine_group, engine_sockets
 from gpuconsole.services.secrets import MASK, mask_arguments, mask_value
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ def warnings(findings: tuple[Finding, ...], force: Iterable[str] = ()) -> tuple[
 
 
 def _facts(session: Session, plan: LaunchPlan) -> Facts:
+    home = os.path.expanduser("~")
     info, local = plan.info, plan.info.local and not session.recorded
     needed, free = _disk(plan) if local else (None, None)
     snapshot = session.gpus.snapshot() if plan.choice.units else None
@@ -92,7 +94,7 @@ def _facts(session: Session, plan: LaunchPlan) -> Facts:
         gpus=snapshot.gpus if snapshot is not None else (),
         holders=_holders(session, plan) if local else {},
         uid=os.getuid(),
-        home=os.path.expanduser("~"),
+        home=home,
         image=plan.image.image,
         needed_bytes=needed,
         disk_free_bytes=free,
@@ -100,6 +102,10 @@ def _facts(session: Session, plan: LaunchPlan) -> Facts:
         ports_taken=() if session.recorded else _ports_taken(session, plan),
         memory_available_bytes=_available() if local else None,
         folders=_folders(plan.spec) if local else {},
+        devices=device_facts(plan.spec) if local else {},
+        sockets=engine_sockets(plan.spec, info, home=home) if local else {},
+        engine_gid=engine_group(info) if local else None,
+        memory_group=plan.memory_group,
         selinux=local and _selinux(info),
         secrets_written=_secrets(plan.spec),
     )
