@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,16 +13,15 @@ if TYPE_CHECKING:
     from gpuconsole.engine.model import Container
     from gpuconsole.host.model import GpuView, HostView
 
-_GROUPS = ("docker/{}", "system.slice/docker-{}.scope", "machine.slice/libpod-{}.scope", "libpod_parent/libpod-{}")
-"""Where the control group of a container stands in a hierarchy, unless somebody chose another place."""
-_HIERARCHIES = ("", "unified", "systemd", "pids", "memory")
 _QUICK_S = 0.2
 _NEWEST = 64
+_SEARCH_S = 0.1
+"""On a machine with very many processes the search is given up: what is not found counts as ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class Launched:
-    """A container that was launched from here and still runs."""
+    """A container that was launched from here, and whose end is not remembered."""
 
     id: str
     name: str
@@ -36,11 +37,12 @@ def with_containers(view: HostView, containers: Iterable[Container]) -> HostView
     return _given(view, {uuid: tuple(one.name for one in found) for uuid, found in claims.items()})
 
 
-def with_launches(view: HostView, launched: Iterable[Launched]) -> HostView:
-    """``view``, where each GPU knows the remembered containers that were given it."""
+def with_launches(view: HostView, launched: Sequence[Launched], *, proc: Path = Path("/proc")) -> HostView:
+    """``view``, where each GPU knows the remembered containers that were given it and run by what ``proc`` shows."""
     names: dict[str, tuple[str, ...]] = {}
+    alive = _running({one.id for one in launched if one.gpus}, proc)
     for one in launched:
-        for uuid in one.gpus:
+        for uuid in one.gpus if one.id in alive else ():
             names[uuid] = (*names.get(uuid, ()), one.name)
     return _given(view, names)
 
@@ -57,22 +59,19 @@ def _of(entry: GpuView, names: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]
     return tuple(dict.fromkeys(name for uuid in units if uuid for name in names.get(uuid, ())))
 
 
-def remembered(path: Path | None = None, *, root: Path = Path("/")) -> tuple[Launched, ...]:
-    """The containers launched from here that run by what this machine shows; without asking any engine.
+def remembered(path: Path | None = None) -> tuple[Launched, ...]:
+    """The containers launched from here whose end is not remembered, newest first; without asking any engine.
 
     What cannot be read is nothing remembered: a status must not fail for it, nor make a file that is not there.
 
     Args:
         path: File of the records; None takes the usual one.
-        root: Where the machine's file system is.
     """
     from gpuconsole.core.paths import state_dir
     from gpuconsole.core.store import FILE
 
     file = path or state_dir() / FILE
-    if not file.exists():
-        return ()
-    return tuple(one for one in _records(file) if _runs(one.id, root))
+    return _records(file) if file.exists() else ()
 
 
 def _records(file: Path) -> tuple[Launched, ...]:
@@ -100,9 +99,26 @@ def _records(file: Path) -> tuple[Launched, ...]:
     return tuple(found)
 
 
-def _runs(container_id: str, root: Path) -> bool:
-    """Whether there is a control group of this container, which the engine removes when it ends."""
-    if len(container_id) != 64 or not container_id.isalnum():
-        return False
-    mount = root / "sys/fs/cgroup"
-    return any((mount / tree / group.format(container_id)).is_dir() for tree in _HIERARCHIES for group in _GROUPS)
+def _running(ids: set[str], proc: Path) -> set[str]:
+    """Those of ``ids`` that are containers with a process: the name of its control group says so, wherever it is."""
+    found: set[str] = set()
+    missing = {one.encode(): one for one in ids if len(one) == 64 and one.isalnum()}
+    until = time.monotonic() + _SEARCH_S
+    for name in _names(proc) if missing else ():
+        try:
+            group = Path(proc, name, "cgroup").read_bytes()
+        except OSError:
+            continue
+        for text in [text for text in missing if text in group]:
+            found.add(missing.pop(text))
+        if not missing or time.monotonic() > until:
+            break
+    return found
+
+
+def _names(proc: Path) -> list[str]:
+    """Processes, the newest first."""
+    try:
+        return sorted(filter(str.isdecimal, os.listdir(proc)), key=int, reverse=True)
+    except OSError:
+        return []
