@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuconsole.host.cgroup import container_id, container_ids, read_container_id
+from gpuconsole.host.cgroup import UnknownContainer, container_id, container_ids, own_container_id, read_container_id
 
 A = "a1" * 32
 B = "b2" * 32
@@ -127,3 +127,53 @@ def test_it_is_read_from_a_process(tmp_path: Path) -> None:
     assert (
         read_container_id(Path("/proc") / str(os.getpid())) is None or "docker" in Path("/proc/self/cgroup").read_text()
     )
+
+
+def proc(root: Path, *, cgroup: str, own: str = "", namespace: str = "4026532777", mounts: str = "") -> Path:
+    """A process file system with process 7 in it, and us."""
+    for name, text in (("7", cgroup), ("self", own)):
+        (root / name).mkdir()
+        (root / name / "cgroup").write_text(text)
+    (root / "self/mountinfo").write_text(mounts)
+    (root / "self/ns").mkdir()
+    (root / "self/ns/cgroup").symlink_to(f"cgroup:[{namespace}]")
+    return root / "7"
+
+
+def test_where_the_engine_runs_in_a_container_its_own_containers_are_believed_before_the_outer_one(
+    tmp_path: Path,
+) -> None:
+    process = proc(tmp_path, cgroup=f"0::/docker/{A}/docker/{B}/kubepods/pod1/{C}\n")
+    assert read_container_id(process) == A
+    assert read_container_id(process, known={B: "inner", "d4" * 32: "other"}) == B
+    assert read_container_id(process, known={B, A}) == A, "what is inside cannot pass itself off as another one"
+    assert read_container_id(process, known={"d4" * 32}) == A
+
+
+DOCKER_MOUNT = f"412 398 8:1 /var/lib/docker/containers/{A}/hostname /etc/hostname rw - ext4 /dev/sda1 rw\n"
+PODMAN_MOUNT = (
+    f"9 8 0:5 /containers/storage/overlay-containers/{A}/userdata/hostname /etc/hostname rw - tmpfs tmpfs rw\n"
+)
+
+
+@pytest.mark.parametrize("mounts", [DOCKER_MOUNT, PODMAN_MOUNT])
+def test_a_neighbour_in_our_own_container_is_found_by_what_the_engine_mounted(tmp_path: Path, mounts: str) -> None:
+    """--pid=host in a container with a control group namespace: its own processes have the path ``/`` there."""
+    process = proc(tmp_path, cgroup="0::/init.scope\n", own="0::/\n", mounts=mounts)
+    assert own_container_id(tmp_path) == A
+    assert read_container_id(process) == A
+
+
+def test_a_neighbour_in_our_own_container_whose_id_nothing_tells_is_not_said_to_be_outside(tmp_path: Path) -> None:
+    process = proc(tmp_path, cgroup="4:memory:/\n0::/\n", own="0::/\n", mounts="1 1 8:1 / / rw - ext4 /dev/sda rw\n")
+    with pytest.raises(UnknownContainer):
+        read_container_id(process)
+
+
+@pytest.mark.parametrize(
+    ("cgroup", "namespace"), [("0::/../../user.slice\n", "4026532777"), ("0::/user.slice\n", "4026531835")]
+)
+def test_what_is_beyond_our_namespace_or_seen_from_the_host_is_outside(
+    tmp_path: Path, cgroup: str, namespace: str
+) -> None:
+    assert read_container_id(proc(tmp_path, cgroup=cgroup, namespace=namespace, mounts=DOCKER_MOUNT)) is None
