@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from gpuconsole.gpu.forecast_model import Subject
 from gpuconsole.gpu.state import MemoryState
 from gpuconsole.services.alarmdeaths import DeathWatch, Ending
 from gpuconsole.services.alarmevidence import Evidence
@@ -83,7 +84,7 @@ class AlarmDesk:
         """Take a look at the machine; returns what is to be told."""
         self._now = now = view.snapshot.taken_at
         if view.memory is not None:
-            self.evidence.add(view.memory)
+            self.evidence.add(view.snapshot, view.memory)
         self._notes = self._idle.looked(view)
         names = names_of(view, (each.container for each in containers or ()))
         told = tuple(each for each in self._alarms.looked(view.outlooks, now, names=names) if self._is_news(each))
@@ -117,14 +118,14 @@ class AlarmDesk:
         found, self._to_explain = tuple(self._to_explain), []
         return found
 
-    def ended(self, ending: Ending, now: float) -> Alarm | None:
-        """Why a container is gone has been found out.
+    def ended(self, ending: Ending, now: float, *, quietly: bool = False) -> Alarm | None:
+        """Why a container is gone has been found out; ``quietly`` for one that is no news.
 
         Returns:
             What is to be told; None when it was asked for, or its failure rang already: then that says more now.
         """
         self.endings[ending.container_id] = ending
-        if ending.asked_for:
+        if quietly or ending.asked_for:
             return None
         why = " ".join((ending.sentence, *ending.advice[:1]))
         alarm = Alarm(
@@ -147,7 +148,11 @@ class AlarmDesk:
     def listed(self) -> tuple[Listed, ...]:
         """Everything there is to know, what asks for somebody first."""
         standing = {each.key: each for each in self._alarms.standing()}
-        rows = [Listed(each, _how(each, rang=each.key in self._told)) for each in standing.values()]
+        rows = [
+            Listed(each, _how(each, rang=each.key in self._told))
+            for each in standing.values()
+            if each.key in self._told or not _only_repeats(each, standing.values())
+        ]
         for key, alarm in self._told.items():
             if key not in standing:
                 rows.append(Listed(alarm, Standing.ENDED if alarm.state is MemoryState.FAILED else Standing.OVER))
@@ -180,6 +185,14 @@ def _how(alarm: Alarm, *, rang: bool) -> Standing:
     if alarm.dismissed:
         return Standing.DISMISSED
     return Standing.RINGS if rang else Standing.QUIET
+
+
+def _only_repeats(alarm: Alarm, others: Iterable[Alarm]) -> bool:
+    """Whether it is of a GPU, and what fills it is listed by itself."""
+    return alarm.subject is Subject.GPU and any(
+        each.subject is Subject.PROCESS and each.gpu == alarm.gpu and each.state.severity >= alarm.state.severity
+        for each in others
+    )
 
 
 def _noted(note: IdleNote, now: float) -> Alarm:

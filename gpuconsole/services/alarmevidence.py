@@ -10,15 +10,16 @@ import zlib
 from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gpuconsole import __version__
+from gpuconsole.core.document import jsonable
 from gpuconsole.core.errors import BadFile
 from gpuconsole.core.paths import state_dir
 from gpuconsole.core.text import plain_line
-from gpuconsole.gpu.forecast_model import GpuMemory, MemorySample, PoolMemory, Subject
 
 if TYPE_CHECKING:
+    from gpuconsole.gpu.forecast_model import MemorySample
     from gpuconsole.gpu.model import GpuSnapshot
     from gpuconsole.services.alarms import Alarm
 
@@ -54,18 +55,19 @@ class Evidence:
         self._bytes = 0
         self._last_t: float | None = None
 
-    def add(self, sample: MemorySample) -> None:
+    def add(self, snapshot: GpuSnapshot, memory: MemorySample) -> None:
         """Take in what the forecast just read; one that is not later than the last is left out, as it does itself."""
-        if self._last_t is not None and sample.t <= self._last_t:
+        t = memory.t
+        if self._last_t is not None and t <= self._last_t:
             return
-        self._last_t = sample.t
-        self._open.append((sample.t, json.dumps(line_of(sample), separators=(",", ":"))))
+        self._last_t = t
+        self._open.append((t, json.dumps(jsonable(line_of(snapshot, memory)), separators=(",", ":"))))
         if len(self._open) >= _BLOCK:
             block = zlib.compress("\n".join(text for _, text in self._open).encode(), 3)
-            self._blocks.append((sample.t, block))
+            self._blocks.append((t, block))
             self._bytes += len(block)
             self._open.clear()
-        while self._blocks and (self._blocks[0][0] < sample.t - SPAN_S or self._bytes > _MOST_BYTES):
+        while self._blocks and (self._blocks[0][0] < t - SPAN_S or self._bytes > _MOST_BYTES):
             self._bytes -= len(self._blocks.popleft()[1])
 
     @property
@@ -78,48 +80,15 @@ class Evidence:
         return Kept(tuple(block for _, block in self._blocks), tuple(text for _, text in self._open))
 
 
-def line_of(sample: MemorySample) -> dict[str, object]:
-    """A sample as a recording's ``sample`` line, without names: the forecast reads the same of it again."""
-    pools: dict[tuple[Subject, str], PoolMemory] = {(pool.subject, pool.id): pool for pool in sample.pools}
-    host, shm = pools.get((Subject.HOST, "host")), pools.get((Subject.SHM, "host"))
-    about_host: dict[str, int | None] = {}
-    if host is not None:
-        about_host |= {"memory_used_bytes": host.used_bytes, "memory_total_bytes": host.limit_bytes}
-    if shm is not None:
-        about_host |= {"shm_used_bytes": shm.used_bytes, "shm_total_bytes": shm.limit_bytes}
-    idents = dict.fromkeys(ident for _, ident in pools if ident != "host")
-    return {
-        "type": "sample",
-        "t": round(sample.t, 3),
-        "gpus": [_gpu(gpu) for gpu in sample.gpus],
-        "host": about_host,
-        "containers": [_container(ident, pools) for ident in idents],
-    }
+def line_of(snapshot: GpuSnapshot, memory: MemorySample) -> dict[str, Any]:
+    """A look as a recording's ``sample`` line, without names: the forecast reads the same of it again."""
+    from gpuconsole.host.recording import sample
 
-
-def _gpu(gpu: GpuMemory) -> dict[str, object]:
-    listed = None
-    if gpu.processes is not None:
-        listed = [{"pid": process.pid, "memory_bytes": process.memory_bytes} for process in gpu.processes]
-    return {
-        "index": gpu.index,
-        "memory_total_bytes": gpu.total_bytes,
-        "memory_used_bytes": gpu.used_bytes,
-        "memory_free_bytes": gpu.free_bytes,
-        "gpu_util_pct": gpu.utilization_pct,
-        "processes": listed,
-    }
-
-
-def _container(ident: str, pools: dict[tuple[Subject, str], PoolMemory]) -> dict[str, object]:
-    ram, shm = pools.get((Subject.CONTAINER, ident)), pools.get((Subject.SHM, ident))
-    return {
-        "id": ident,
-        "memory_used_bytes": ram.used_bytes if ram is not None else None,
-        "memory_limit_bytes": ram.limit_bytes if ram is not None else None,
-        "shm_used_bytes": shm.used_bytes if shm is not None else None,
-        "shm_total_bytes": shm.limit_bytes if shm is not None else None,
-    }
+    line = {"t": round(memory.t, 3)} | sample(snapshot, memory)
+    containers = line.get("containers")
+    for each in containers if isinstance(containers, list) else ():
+        each.pop("name", None)
+    return line
 
 
 def save(kept: Kept, alarm: Alarm, snapshot: GpuSnapshot, *, folder: Path | None = None) -> Path:
@@ -154,9 +123,7 @@ def save(kept: Kept, alarm: Alarm, snapshot: GpuSnapshot, *, folder: Path | None
             gpuconsole=__version__,
         )  # fmt: skip
         for each in samples:
-            t = each.pop("t")
-            each.pop("type")
-            writer.line("sample", t - first, each)
+            writer.line("sample", each.pop("t") - first, each)
         for part in alarm.parts or (alarm,):
             writer.line("alarm", last - first, {"judged": "wrong"} | _said(part))
     finally:

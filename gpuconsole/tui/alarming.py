@@ -20,6 +20,7 @@ from gpuconsole.tui import messages
 from gpuconsole.tui.present import alarms as present
 
 if TYPE_CHECKING:
+    from gpuconsole.engine.model import Container
     from gpuconsole.host.model import HostView
     from gpuconsole.services.alarmdeaths import Ending
     from gpuconsole.services.alarms import Alarm
@@ -46,6 +47,8 @@ class Alarming:
         self._toast: Notification | None = None
         self._seen: frozenset[tuple[str, MemoryState]] = frozenset()
         """What the toast was about when it was last put up."""
+        self._asked: set[tuple[str, float | None]] = set()
+        """Ends that were explained, or are being: container id and when."""
         self._failures: set[str] = set()
         """Of the user's command: each is told once."""
 
@@ -72,21 +75,25 @@ class Alarming:
         self._explain()
 
     def _explain(self) -> None:
+        for container in self._desk.to_explain():
+            self._asked.add((container.id, container.finished_at))
+            self._explain_one(container)
+
+    def _explain_one(self, container: Container, *, quietly: bool = False) -> None:
         from gpuconsole.services.alarmdeaths import explain_later
 
         app = self._app
 
         def tell(ending: Ending) -> None:
-            app.post_message(messages.EndingExplained(ending))
+            app.post_message(messages.EndingExplained(ending, quietly=quietly))
 
-        for container in self._desk.to_explain():
-            explain_later(lambda: app.desk.session.engine, container, tell)
+        explain_later(lambda: app.desk.session.engine, container, tell)
 
-    def ending_explained(self, ending: Ending) -> None:
-        """Why a container is gone has been found out."""
-        alarm = self._desk.ended(ending, self._app.now())
+    def ending_explained(self, ending: Ending, *, quietly: bool) -> None:
+        """Why a container is gone has been found out; ``quietly`` when somebody only wanted to know."""
+        alarm = self._desk.ended(ending, self._app.now(), quietly=quietly)
         self._tell(() if alarm is None else (alarm,))
-        self._keep_toast(fresh=not ending.asked_for)
+        self._keep_toast(fresh=not (quietly or ending.asked_for))
 
     # --- telling ---
 
@@ -135,7 +142,7 @@ class Alarming:
             app._unnotify(self._toast)
         self._toast = None
         if current:
-            title = "Alarm in the recording" if self._recorded else "Alarm"
+            title = present.toast_title(current, recorded=self._recorded)
             text = present.toast(current, app.keys)
             self._toast = Notification(text, title, "error", _STAYS_S, markup=False)
             app.post_message(Notify(self._toast))
@@ -146,9 +153,17 @@ class Alarming:
         """Everything there is to know."""
         return self._desk.listed()
 
-    def ending_of(self, container_id: str) -> Ending | None:
-        """Why a container ended, when that was found out."""
-        return self._desk.endings.get(container_id)
+    def ending_of(self, container: Container) -> Ending | None:
+        """Why a container ended, when that was found out; it is asked for as soon as somebody wants to know."""
+        if container.exit_code in (None, 0) or container.running:
+            return None
+        known = self._desk.endings.get(container.id)
+        if known is not None and known.finished_at == container.finished_at:
+            return known
+        if (container.id, container.finished_at) not in self._asked:
+            self._asked.add((container.id, container.finished_at))
+            self._explain_one(container, quietly=True)
+        return None
 
     def idle_note(self, process: str) -> str:
         """What is noted of a process that holds a GPU for nothing."""

@@ -123,7 +123,7 @@ class HearingApp(RoomyApp):
 
     @on(messages.EndingExplained)
     def _hear_ending(self, message: messages.EndingExplained) -> None:
-        self.alarming.ending_explained(message.ending)
+        self.alarming.ending_explained(message.ending, quietly=message.quietly)
 
     @on(messages.SignReady)
     def _show_sign(self, message: messages.SignReady) -> None:

@@ -112,9 +112,10 @@ class ActionDone(Message):
 class EndingExplained(Message):
     """Why a container is gone has been found out."""
 
-    def __init__(self, ending: Ending) -> None:
+    def __init__(self, ending: Ending, *, quietly: bool = False) -> None:
         super().__init__()
         self.ending = ending
+        self.quietly = quietly
 
 
 class SignReady(Message):

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
+import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gpuconsole.core.config import Config
+from gpuconsole.core.config import Config, config_path
 from gpuconsole.core.paths import state_dir
 from gpuconsole.gpu.forecast_model import Assessment, Subject
 from gpuconsole.gpu.model import Gpu, GpuSnapshot
@@ -19,10 +22,13 @@ from gpuconsole.tui import messages
 from gpuconsole.tui.app import ConsoleApp
 from gpuconsole.tui.screens.alarms import AlarmsScreen
 from gpuconsole.tui.screens.detailing import DetailsScreen
+from tests.rig.engines import Engine
 from tests.rig.nvml import NvmlBox, box
 from tests.rig.nvml.gpu import GpuProcess
 from tests.rig.nvml.presets import busy
+from tests.rig.tmux import Tmux
 from tests.tui.console import console, shown, until
+from tests.tui.in_tmux import wait
 
 GIB = 2**30
 WHY = "grew 12 GiB in 45 s, 0.5 GiB a step; at this pace full in about 40 s (9 GiB left): save a checkpoint"
@@ -58,7 +64,7 @@ def bells(app: ConsoleApp, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def toasts(app: ConsoleApp, title: str = "Alarm") -> list[str]:
-    return [each.message for each in app._notifications if each.title == title]
+    return [each.message for each in app._notifications if each.title.startswith(title)]
 
 
 def quiet_console(tmp_path: Path, **options: Any) -> ConsoleApp:
@@ -86,7 +92,7 @@ async def test_a_critical_trend_rings_once_stays_and_is_dismissed_for_every_cons
             await hear(app, pilot, said(MemoryState.CRITICAL))
         assert rung == ["bell"]
         (words,) = toasts(app)
-        assert words.startswith("Process 7 of mei on GPU 0, critical: grew 12 GiB")
+        assert words.startswith("Process 7 of mei on GPU 0: grew 12 GiB")
         assert "! lists alarms" in words
         await pilot.press("exclamation_mark")
         await until(pilot, lambda: isinstance(app.screen, AlarmsScreen))
@@ -126,8 +132,7 @@ async def test_without_bell_it_is_still_told(
         await hear(app, pilot, said(MemoryState.RISK))
         await hear(app, pilot, said(MemoryState.RISK))
         assert rung == (["bell"] if bell else [])
-        (words,) = toasts(app)
-        assert "a trend: it holds if growth goes on as seen" in words
+        assert len(toasts(app, "Alarm: risk, a trend")) == 1
 
 
 async def test_eight_at_once_are_one_toast_and_one_bell_and_what_is_over_takes_its_toast_along(
@@ -183,3 +188,134 @@ async def test_marked_wrong_its_samples_are_saved_and_the_forecast_says_the_same
     states = [(each.subject, each.pid, each.state) for _, each in changes(memory_samples(path))]
     assert (Subject.PROCESS, os.getpid(), MemoryState.RISK) in states
     assert main(["forecast", str(path)]) == 0
+
+
+# --- after a death ---
+
+OOM = (
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 3.80 GiB. GPU 0 has a total capacity of 139.80 GiB "
+    "of which 1.70 GiB is free. Including non-PyTorch memory, this process has 138.10 GiB memory in use."
+)
+
+
+CUDA = "GPU memory of its GPU 0 was over: it asked for 3.8 GiB"
+LIMIT = "It was killed because the container reached its memory limit of 24 MiB"
+FAILS = f"echo '{OOM}'; exit "
+GROWS = "x=x; while :; do x=$x$x; done"
+
+
+def begin(engine: Engine, name: str, script: str) -> str:
+    """A container that does ``script`` once it is let go; its id."""
+    waiting = f"while [ ! -e /tmp/go ]; do sleep 0.1; done; {script}"
+    started = engine.docker(
+        "run", "-d", "--name", name, "--memory", "24m", engine.load("small"), "sh", "-c", waiting
+    )  # fmt: skip
+    return started.stdout.strip()
+
+
+@pytest.mark.parametrize(("script", "why"), [(f"{FAILS}137", CUDA), (GROWS, LIMIT)])
+async def test_a_killed_container_is_told_once_with_its_cause_and_its_details_say_it_too(
+    engine_modern: Engine, nvml: NvmlBox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, why: str
+) -> None:
+    begin(engine_modern, "train", script)
+    engine_modern.docker("run", "-d", "--name", "asked", engine_modern.load("small"), "sleep", "1000")
+    app = console(engine_modern.host, tmp_path)
+    rung = bells(app, monkeypatch)
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+        await until(pilot, lambda: len(app.containers or ()) == 2)
+        engine_modern.docker("stop", "-t", "0", "asked")
+        engine_modern.docker("exec", "train", "touch", "/tmp/go")
+        await until(pilot, lambda: toasts(app), what="the alarm")
+        (words,) = toasts(app)
+        assert words.startswith(f"train has ended: Exit code 137: {why}")
+        looked = app.host_view
+        await until(pilot, lambda: app.host_view is not looked, what="another look")
+        await pilot.pause()
+        assert rung == ["bell"], "one that was stopped is no news, and nothing rings twice"
+        await pilot.press("exclamation_mark")
+        await until(pilot, lambda: isinstance(app.screen, AlarmsScreen))
+        await pilot.pause()
+        assert "train has ended" in shown(app)
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, DetailsScreen))
+        await until(pilot, lambda: why[:30] in shown(app))
+        assert "what to do" in shown(app)
+    late = console(engine_modern.host, tmp_path)
+    rung = bells(late, monkeypatch)
+    async with late.run_test(size=(80, 24), notifications=True) as pilot:
+        await until(pilot, lambda: len(late.containers or ()) == 2)
+        screen: Any = late.screen
+        ids = {each.container.name: each.container.id for each in late.containers or ()}
+        screen.show_container(ids["train"])
+        await until(pilot, lambda: screen.thing and screen.thing.container.name == "train")
+        await pilot.press("enter")
+        await until(pilot, lambda: why[:30] in shown(late), what="what had ended before")
+        assert (rung, toasts(late)) == ([], [])
+
+
+async def test_a_process_that_fails_and_the_end_of_its_container_are_one_death(
+    engine_modern: Engine, nvml: NvmlBox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ident = begin(engine_modern, "train", f"{FAILS}1")
+    app = console(engine_modern.host, tmp_path, config=Config(refresh_s=10.0))
+    rung = bells(app, monkeypatch)
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+        await until(pilot, lambda: app.containers)
+        view = look(said(MemoryState.CRITICAL))
+        inside = replace(view.gpus[0].holders[0], container_id=ident, container_name="train")
+        view = replace(view, gpus=(replace(view.gpus[0], holders=(inside,)), *view.gpus[1:]))
+        app.post_message(messages.HostLooked(view))
+        await until(pilot, lambda: toasts(app))
+        assert toasts(app)[0].startswith("Process 7 of train on GPU 0: ")
+        gone = look(said(MemoryState.FAILED, eta_s=None), at=view.snapshot.taken_at + 6)
+        app.post_message(messages.HostLooked(replace(gone, gpus=())))
+        await until(pilot, lambda: len(rung) == 2)
+        engine_modern.docker("exec", "train", "touch", "/tmp/go")
+        await until(pilot, lambda: toasts(app) and "GPU memory of its GPU 0 was over" in toasts(app)[0])
+        assert rung == ["bell", "bell"], "why it died is told where its death was told"
+        assert len(toasts(app)) == 1
+
+
+# --- beyond the screen ---
+
+
+@pytest.mark.parametrize("silent", [False, True])
+def test_a_leak_rings_through_tmux_where_another_window_is_shown(
+    nvml: NvmlBox, tmux: Tmux, tmp_path: Path, silent: bool
+) -> None:
+    """From the driver to the terminal: the memory of a real process list grows, and who looks elsewhere hears it."""
+    ran = tmp_path / "ran"
+    path = config_path()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    command = ["sh", "-c", f'printf "%s|%s\\n" "$0" "$GPUCONSOLE_ALARM_STATE" >> {ran}']
+    path.write_text(f'refresh = 0.5\n[alarms]\nfrom = "risk"\ncommand = {json.dumps(command)}\n')
+    tmux.run("set-option", "-g", "status", "on")
+    tmux.run("set-option", "-g", "display-time", "5000")
+    environment = {**os.environ, **nvml.env(), "DOCKER_HOST": f"unix://{tmp_path}/none.sock", "TERM": "tmux-256color"}
+    for name in ("TMUX", "TMUX_PANE"):
+        environment.pop(name, None)
+    console_of_theirs = [sys.executable, "-P", "-m", "gpuconsole", *(["--no-bell"] if silent else [])]
+    hold(nvml, 1)
+    pane = tmux.session(console_of_theirs, env=environment, folder=Path.cwd())
+    client = tmux.attach(pane)
+    pane.wait_for("[Containers]")
+    tmux.run("new-window", "-n", "elsewhere", "sleep 1000")
+    client.wait_for("elsewhere")
+    before = client.text.count("\x07")
+    for held in (20, 40, 60, 60, 60, *range(64, 140, 4)):
+        hold(nvml, held)
+        time.sleep(0.5)
+        if "lists alarms" in pane.capture():
+            break
+    client.wait_for("gpuconsole: Process ")
+    flags = tmux.run("list-windows", "-F", "#{window_bell_flag}").split()
+    if silent:
+        assert client.text.count("\x07") == before
+        assert flags == ["0", "0"]
+    else:
+        client.wait_for("\x07")
+        assert flags == ["1", "0"]
+    wait(ran.exists, what="the user's command")
+    text, state = ran.read_text().splitlines()[0].rsplit("|", 1)
+    assert text.startswith(f"Process {os.getpid()}")
+    assert state in ("risk", "critical")

@@ -10,11 +10,12 @@ from gpuconsole.gpu.state import MemoryState
 from gpuconsole.services.alarmdesk import Listed, Standing
 from gpuconsole.services.alarms import Alarm
 from gpuconsole.tui.present.cell import Cell, Column, Row, Tone
-from gpuconsole.tui.present.details import Line, wrapped
+from gpuconsole.tui.present.details import Field, Line, field, wrapped
 from gpuconsole.tui.present.gpu import STATE_TONES
 from gpuconsole.tui.theme import Glyphs
 
 if TYPE_CHECKING:
+    from gpuconsole.services.alarmdeaths import Ending
     from gpuconsole.tui.keymap import Keymap
 
 COLUMNS = (
@@ -33,7 +34,8 @@ _WORDS = {
     Standing.NOTE: "A note: it does not ring.",
 }
 _TONES: dict[Standing, Tone] = {Standing.RINGS: "accent", Standing.ENDED: "accent"}
-_TOAST_TEXT = 220
+_TOAST_TEXT = 170
+"""Three lines of it."""
 
 
 def row(listed: Listed, *, now: float, glyphs: Glyphs) -> Row:
@@ -71,8 +73,30 @@ def in_full(listed: Listed | None, width: int) -> list[Line]:
     return [*lines, *((Cell(f" {part}", "dim"),) for part in wrapped(told, max(8, width - 2)))]
 
 
+def with_ending(fields: Sequence[Field], ending: Ending | None) -> tuple[Field, ...]:
+    """A container's details with why it ended and what to do below its state, where more is known than its code."""
+    if ending is None or ending.cause is None:
+        return tuple(fields)
+    why = field("why", Cell(ending.sentence, "" if ending.asked_for else "critical"))
+    return (*fields[:1], why, field("what to do", *(Cell(each, "accent") for each in ending.advice)), *fields[1:])
+
+
+def note_fields(note: str) -> tuple[Field, ...]:
+    """What is noted of a process."""
+    return (field("note", Cell(note, "watch")),) if note else ()
+
+
+def toast_title(current: Sequence[Alarm], *, recorded: bool) -> str:
+    """``Alarm: critical, a trend``; what was recorded is said to be."""
+    first = current[0]
+    where = "Alarm in the recording" if recorded else "Alarm"
+    trend = ", a trend" if first.eta_s is not None else ""
+    return f"{where}: {first.state.value}{trend}"
+
+
 def toast(current: Sequence[Alarm], keys: Keymap) -> str:
     """What the toast says of all that asks for somebody."""
+    first = current[0]
     more = f" And {len(current) - 1} more." if len(current) > 1 else ""
     what_to_do = keys.fill("{app.alarms} lists alarms: dismiss, go there, mark wrong.")
-    return f"{shorten(current[0].sentence, _TOAST_TEXT)}{more}\n→ {what_to_do}"
+    return f"{shorten(f'{first.name}: {first.why}', _TOAST_TEXT)}{more}\n→ {what_to_do}"

@@ -13,7 +13,7 @@ from gpuconsole.services.endings import state_words
 from gpuconsole.services.images import ImageView
 from gpuconsole.services.ringing import gpu_key, process_key
 from gpuconsole.services.runs import Run, RunKind
-from gpuconsole.tui.present import containerdetails, details, gpudetails, gpupast, processdetails
+from gpuconsole.tui.present import alarms, containerdetails, details, gpudetails, gpupast, processdetails
 from gpuconsole.tui.present import rundetails as runs
 from gpuconsole.tui.screens.imagesubjects import CatalogSubject, ImageSubject
 from gpuconsole.tui.screens.subject import Subject, Thing
@@ -61,7 +61,8 @@ class ContainerSubject(Subject[ContainerView]):
             keys=app.keys,
         )
         past = gpupast.container_field(self.thing, app.history, _look(app, width))
-        return details.with_field(containerdetails.fields(self.thing, known), past, after=("memory", "CPU"))
+        known_fields = details.with_field(containerdetails.fields(self.thing, known), past, after=("memory", "CPU"))
+        return alarms.with_ending(known_fields, app.alarming.ending_of(self.thing.container))
 
 
 class ProcessSubject(Subject[Holder]):
@@ -89,7 +90,8 @@ class ProcessSubject(Subject[Holder]):
     def fields(self, width: int) -> tuple[details.Field, ...]:
         """What is known of it."""
         past = gpupast.process_field(self.thing, self.app.history, _look(self.app, width))
-        return details.with_field(processdetails.fields(self.thing, now=self.app.now()), past, after=("GPU memory",))
+        known = details.with_field(processdetails.fields(self.thing, now=self.app.now()), past, after=("GPU memory",))
+        return (*alarms.note_fields(self.app.alarming.idle_note(process_key(self.thing))), *known)
 
 
 class RunSubject(Subject[Run]):
