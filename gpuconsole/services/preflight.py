@@ -82,7 +82,7 @@ def warnings(findings: tuple[Finding, ...], force: Iterable[str] = ()) -> tuple[
 def _facts(session: Session, plan: LaunchPlan) -> Facts:
     home = os.path.expanduser("~")
     info, local = plan.info, plan.info.local and not session.recorded
-    needed, free = _disk(plan) if local else (None, None)
+    needed, free = _disk(plan, session.pull_space.promised()) if local else (None, None)
     snapshot = session.gpus.snapshot() if plan.choice.units else None
     return Facts(
         spec=plan.spec,
@@ -111,13 +111,18 @@ def _facts(session: Session, plan: LaunchPlan) -> Facts:
     )
 
 
-def _disk(plan: LaunchPlan) -> tuple[int | None, int | None]:
-    """Bytes that a pull takes, as far as that is known without asking a registry, and those that are free."""
+def _disk(plan: LaunchPlan, promised: int = 0) -> tuple[int | None, int | None]:
+    """Bytes that a pull takes, as far as that is known without asking a registry, and those that are free.
+
+    Args:
+        plan: The launch.
+        promised: Bytes that pulls under way have yet to fill, so that they are free no more.
+    """
     from gpuconsole.services.pullobstacles import room
 
     to_pull = plan.image.image is None and plan.spec.pull is not PullPolicy.NEVER
     space = room(plan.info, (_download(plan) or 0) if to_pull else 0)
-    return (space.needed_bytes or None, space.free_bytes) if space is not None else (None, None)
+    return (space.needed_bytes or None, max(0, space.free_bytes - promised)) if space is not None else (None, None)
 
 
 def _download(plan: LaunchPlan) -> int | None:

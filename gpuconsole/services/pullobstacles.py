@@ -94,6 +94,8 @@ class Room:
     folder: str
     free_bytes: int
     download_bytes: int
+    promised_bytes: int = 0
+    """What other pulls under way have yet to fill."""
 
     @property
     def needed_bytes(self) -> int:
@@ -103,7 +105,7 @@ class Room:
     @property
     def enough(self) -> bool:
         """There is room."""
-        return self.free_bytes >= self.needed_bytes
+        return self.free_bytes - self.promised_bytes >= self.needed_bytes
 
 
 def room(info: EngineInfo, download_bytes: int) -> Room | None:
@@ -128,10 +130,12 @@ def refuse_full_disk(what: str, space: Room) -> None:
     """
     if space.enough:
         return
+    others = f", of which other pulls still take {size(space.promised_bytes)}" if space.promised_bytes else ""
+    wait = "Pull it when the others are done, or make" if space.promised_bytes else "Make"
     raise Conflict(
         f"{what} is {size(space.download_bytes)} to download and needs about {size(space.needed_bytes)} with what it "
-        f"unpacks to, and the engine's disk ({plain_line(space.folder)}) has {size(space.free_bytes)} free.",
-        hint="Make room with 'gpuconsole image prune'; if most of its layers are here: gpuconsole pull --force",
+        f"unpacks to, and the engine's disk ({plain_line(space.folder)}) has {size(space.free_bytes)} free{others}.",
+        hint=f"{wait} room with 'gpuconsole image prune'; if most of its layers are here: gpuconsole pull --force",
     )
 
 

@@ -14,10 +14,10 @@ from gpuconsole.services.cancelling import Cancellation, Cancelled
 from gpuconsole.services.imagenames import digest_in, local_image
 from gpuconsole.services.pulling import PullState, pull
 from gpuconsole.services.pullobstacles import (
+    Room,
     ask_in_time,
     explained,
     platform_of,
-    refuse_full_disk,
     refuse_other_platform,
     registries,
     room,
@@ -104,6 +104,7 @@ class Puller:
         self._engine = session.engine
         self._info = self._engine.info()
         self._platform = platform_of(self._info)
+        self._space = session.pull_space
         self._ask: Registries = registries()
         self._force = force
 
@@ -130,9 +131,19 @@ class Puller:
         manifest = ask_in_time(lambda: self._ask.describe(reference, self._platform or ""), cancel)
         if cancel.requested:
             raise self._interrupted(name)
-        download = None if manifest is None else self._weighed(reference, manifest, before)
+        if manifest is not None:
+            refuse_other_platform(reference, manifest, self._info)
+        download = None if manifest is None else manifest.sizes.get(self._platform or "")
+        layers = self._layers(manifest)
+        fills = layers if layers or download is None else {name: download}
         try:
-            pull(self._engine, name, cancel=cancel, on_pull=on_state, sizes=self._layers(manifest))
+            with self._space.share(name, fills, self._room(reference, manifest, before)) as share:
+
+                def told(state: PullState) -> None:
+                    share.reached(state)
+                    on_state(state)
+
+                pull(self._engine, name, cancel=cancel, on_pull=told, sizes=layers)
             image = self._engine.image(name)
         except Cancelled as error:
             raise self._interrupted(name) from error
@@ -146,16 +157,11 @@ class Puller:
         outcome = Outcome.NEW if before is None else Outcome.SAME if before.id == image.id else Outcome.MOVED
         return Pulled(name, image, digest_in(image, reference), outcome, download)
 
-    def _weighed(self, reference: Reference, manifest: Manifest, before: Image | None) -> int | None:
-        """The bytes of a pull, after a look at platform and disk."""
-        refuse_other_platform(reference, manifest, self._info)
-        download = manifest.sizes.get(self._platform or "")
-        here = before is not None and digest_in(before, reference) == manifest.digest
-        if download is not None and not here and not self._force:
-            space = room(self._info, download)
-            if space is not None:
-                refuse_full_disk(str(reference), space)
-        return download
+    def _room(self, reference: Reference, manifest: Manifest | None, before: Image | None) -> Room | None:
+        """The room there is for a pull; None where it need not be looked at, or cannot be."""
+        download = None if manifest is None else manifest.sizes.get(self._platform or "")
+        here = manifest is not None and before is not None and digest_in(before, reference) == manifest.digest
+        return None if download is None or here or self._force else room(self._info, download)
 
     def _layers(self, manifest: Manifest | None) -> dict[str, int]:
         return {} if manifest is None else dict(manifest.layers.get(self._platform or "", {}))

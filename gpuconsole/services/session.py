@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
     from gpuconsole.gpu.source import GpuSource
     from gpuconsole.host.facts import LaunchFacts
     from gpuconsole.launch.fields import Surroundings
+    from gpuconsole.services.pullspace import PullSpace
+
+_MAKING = threading.Lock()
 
 
 class Session:
@@ -28,6 +32,17 @@ class Session:
         self._host = host
         self._gpus: GpuSource | None = None
         self._engine: Engine | None = None
+        self._pull_space: PullSpace | None = None
+
+    @property
+    def pull_space(self) -> PullSpace:
+        """What pulls under way have yet to fill of the engine's disk; one for all that pull by this session."""
+        if self._pull_space is None:
+            from gpuconsole.services.pullspace import PullSpace
+
+            with _MAKING:
+                self._pull_space = self._pull_space or PullSpace()
+        return self._pull_space
 
     @property
     def gpus(self) -> GpuSource:

@@ -44,6 +44,7 @@ from gpuconsole.services.pullobstacles import (
     room,
 )
 from gpuconsole.services.pullruns import Puller
+from gpuconsole.services.pullspace import PullSpace
 from gpuconsole.services.session import Session
 
 MIB = 2**20
@@ -195,7 +196,7 @@ def test_a_pull_that_waited_for_its_turn_asks_nobody_once_it_is_interrupted(
             raise AssertionError(name)
 
     monkeypatch.setattr("gpuconsole.services.pullruns.registries", Silent)
-    session = SimpleNamespace(engine=Silent())
+    session = SimpleNamespace(engine=Silent(), pull_space=PullSpace())
     cancel = Cancellation()
     cancel.request()
     for name in (TORCH, f"{TORCH}@sha256:{'0' * 64}"):
