@@ -61,3 +61,9 @@ class HostView:
     """What the forecast read at this look: GPUs, containers, the host; None while nobody watches them over time."""
     outlooks: tuple[Assessment, ...] = field(default=(), metadata={"derived": True})
     """Where every memory is going: of GPUs, processes and containers, of the host and of each ``/dev/shm``."""
+
+    def outlooks_of(self, container_id: str) -> tuple[Assessment, ...]:
+        """What is ahead of a container: of its RAM, its ``/dev/shm``, and the GPU memory of its processes."""
+        inside = (holder for view in self.gpus for holder in view.holders if holder.container_id == container_id)
+        own = (said for said in self.outlooks if said.id == container_id)
+        return (*own, *(holder.outlook for holder in inside if holder.outlook is not None))

@@ -74,7 +74,7 @@ class ContainerView:
     unknown: Mapping[str, str] = field(default_factory=dict)
     """Field → why it is None, one short phrase; for ``gpus`` also what does not fit this machine."""
     outlooks: tuple[Assessment, ...] = field(default=(), metadata={"derived": True})
-    """Where its RAM and its ``/dev/shm`` are going; empty while nobody watches them over time."""
+    """Where its RAM, its ``/dev/shm`` and its processes' GPU memory go; empty while nobody watches them over time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ def join(container: Container, known: Surroundings) -> ContainerView:
         user=_user(container, known, unknown),
         image=short(written_name(container, known.images), digest=digest),
         image_digest=digest,
-        outlooks=tuple(each for each in known.host.outlooks if each.id == container.id) if known.host else (),
+        outlooks=known.host.outlooks_of(container.id) if known.host else (),
     )
     gpus, memory = _gpus(container, known, unknown)
     return replace(base, gpus=gpus, gpu_memory_bytes=memory, unknown=unknown)

@@ -91,10 +91,6 @@ class MemoryWatch:
             view, gpus=tuple(self._with_outlook(each, gpus, processes) for each in view.gpus), outlooks=self.last
         )
 
-    def of_container(self, container_id: str) -> tuple[Assessment, ...]:
-        """What is ahead of a container's RAM and its ``/dev/shm``."""
-        return tuple(each for each in self.last if each.id == container_id)
-
     def _with_outlook(
         self,
         view: GpuView,

@@ -134,8 +134,8 @@ class Player:
         elif event.kind != "container":
             if event.kind == "host":
                 body = self._memory.shown(body)
-            elif event.kind == "containers":
-                body = tuple(replace(view, outlooks=self._memory.of_container(view.container.id)) for view in body)
+            elif event.kind == "containers" and state.host is not None:
+                body = tuple(replace(view, outlooks=state.host.outlooks_of(view.container.id)) for view in body)
             setattr(state, event.kind, body)
         return replace(event, body=body)
 

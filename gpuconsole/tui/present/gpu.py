@@ -14,6 +14,8 @@ from gpuconsole.tui.theme import Glyphs
 
 HOT_C = 85
 """From here a temperature stands out."""
+_BRIEF_STATE = 14
+"""Cells of a state in the short form, at most."""
 STATE_TONES: dict[MemoryState, Tone] = {
     MemoryState.FREE: "ok",
     MemoryState.IDLE: "watch",
@@ -28,8 +30,8 @@ STATE_TONES: dict[MemoryState, Tone] = {
 }
 
 
-def state_cell(view: GpuView, glyphs: Glyphs) -> Cell:
-    """The state as glyph and word."""
+def state_cell(view: GpuView, glyphs: Glyphs, width: int = 99) -> Cell:
+    """The state as glyph and word, with the time until it is full where there is one and ``width`` cells hold it."""
     state = memory_state(view)
     glyph = {
         MemoryState.FREE: glyphs.ok,
@@ -40,7 +42,12 @@ def state_cell(view: GpuView, glyphs: Glyphs) -> Cell:
         MemoryState.FAILED: glyphs.critical,
         MemoryState.UNKNOWN: glyphs.unknown,
     }.get(state, " ")
-    return Cell(f"{glyph} {state.value}", STATE_TONES[state])
+    text = f"{glyph} {state.value}"
+    if view.outlook is not None and view.outlook.state is state:
+        from gpuconsole.tui.present.outlook import state_text
+
+        text = state_text(text, view.outlook, width)
+    return Cell(text, STATE_TONES[state])
 
 
 def bar(share: float | None, width: int, glyphs: Glyphs) -> str:
@@ -146,9 +153,10 @@ def ring_word(glyphs: Glyphs) -> str:
 def brief(view: GpuView, width: int, glyphs: Glyphs, *, rings: bool = False) -> tuple[Cell, ...]:
     """The short form for many GPUs: index, use, a bar and the state, in ``width`` cells."""
     gpu = view.gpu
-    state = state_cell(view, glyphs)
+    state = state_cell(view, glyphs, _BRIEF_STATE)
     memory = memory_cell(gpu).text
-    room = max(3, width - 3 - 6 - len(memory) - 1 - 11 - 1)
+    cells = max(10, len(state.text))
+    room = max(3, width - 3 - 6 - len(memory) - 1 - cells - 2)
     return (
         Cell(f"{gpu.index:>2} ", "strong"),
         Cell(f"{utilization_cell(gpu).text:>5} "),
@@ -157,5 +165,5 @@ def brief(view: GpuView, width: int, glyphs: Glyphs, *, rings: bool = False) -> 
         if rings
         else Cell(bar(used_share(gpu), room, glyphs), STATE_TONES[memory_state(view)] or "info"),
         Cell(f" {memory}"),
-        Cell(f" {shorten(state.text, 10):<10}", state.tone),
+        Cell(f" {shorten(state.text, cells):<{cells}}", state.tone),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from rich.segment import Segment
 from textual import events
@@ -22,10 +22,28 @@ from gpuconsole.tui.present.cell import Cell
 from gpuconsole.tui.theme import Glyphs
 from gpuconsole.tui.widgets.grid import fitted
 from gpuconsole.tui.widgets.lines import Line, Lines
+from gpuconsole.tui.widgets.outlookline import OutlookLine
 
 _HISTORY = 120
 _BRIEF_WIDTH = 38
 """Cells of a GPU's short form."""
+
+
+_STATE, _AHEAD, _BAR = 12, 7, 9
+"""Cells of a state, of the time ahead beside it, and of a bar before that gets room."""
+
+
+class _Columns(NamedTuple):
+    """Cells of each column of the long form."""
+
+    name: int
+    spark: int
+    bar: int
+    state: int
+    ring: int
+    limit: bool
+    """The power limit is shown."""
+    holders: int
 
 
 class GpuStrip(Lines, can_focus=True):
@@ -36,7 +54,7 @@ class GpuStrip(Lines, can_focus=True):
         Binding("down,j", "go(1, True)", "Down", show=False),
         Binding("left,h", "go(-1)", "Left", show=False),
         Binding("right", "go(1)", "Right", show=False),
-        Binding("enter", "choose", "Open", show=False),
+        Binding("enter", "choose", "Open", tooltip="All about it", id="thing.open"),
     ]
 
     class Moved(Message):
@@ -61,6 +79,7 @@ class GpuStrip(Lines, can_focus=True):
         """Keys of what rings."""
         self.rows_at_most = 8
         """Rows the strip may take."""
+        self._outlook = OutlookLine()
 
     def look(self, host: HostView, *, draw: bool = True) -> None:
         """Show what was seen; of what was not shown before the history grows by one.
@@ -74,6 +93,8 @@ class GpuStrip(Lines, can_focus=True):
         for view in host.gpus if is_new else ():
             past = self._history.setdefault(gpu_key(view), deque(maxlen=_HISTORY))
             past.append(view.gpu.utilization_pct)
+        if is_new:
+            self._outlook.look(host)
         for gone in self._history.keys() - {gpu_key(view) for view in host.gpus}:
             del self._history[gone]
         keys = [gpu_key(view) for view in host.gpus]
@@ -113,7 +134,7 @@ class GpuStrip(Lines, can_focus=True):
         per_line = self._per_line
         if per_line == 1 and len(views) <= max(1, self.rows_at_most - 1):
             self._order = views
-            self.show([self._titles(), *(self._long(view) for view in views)] if views else [])
+            self.show([self._titles(), *(self._long(view) for view in views), *self._warned()] if views else [])
             return
         room = self.rows_at_most * per_line
         # More than fit: the worst come first, so that what needs a look is never cut off.
@@ -127,7 +148,10 @@ class GpuStrip(Lines, can_focus=True):
                     line.append(Cell("  "))
                 line += self._marked(view, present.brief(view, width, self._glyphs, rings=self._rings(view)))
             lines.append(tuple(line))
-        self.show(lines)
+        self.show([*lines, *self._warned()])
+
+    def _warned(self) -> list[Line]:
+        return [] if self._host is None else self._outlook.lines(self._host, self._width, self._glyphs)
 
     def _spark_width(self) -> int:
         return min(30, max(5, (self._width - 72) // 2))
@@ -135,63 +159,59 @@ class GpuStrip(Lines, can_focus=True):
     def _rings(self, view: GpuView) -> bool:
         return ringing.key_of(view) in self.marks
 
-    @property
-    def _state_width(self) -> int:
-        return 12 + (len(present.ring_word(self._glyphs)) + 1 if any(map(self._rings, self._all())) else 0)
-
-    def _columns(self) -> tuple[int, int, int, bool, int]:
-        """Widths: name, spark, bar; whether the power limit is shown; width for the holders."""
+    def _columns(self) -> _Columns:
         width = self._width
         names = max((len(short_name(view.gpu.name)) for view in self._order or self._all()), default=3)
         name = min(16, max(7, names + 4))
         spark = self._spark_width()
         limit = width >= 100
+        ring = len(present.ring_word(self._glyphs)) + 1 if any(map(self._rings, self._all())) else 0
         holders = max(0, min(40, width - 112)) if width >= 124 else 0
-        fixed = name + spark + 6 + 14 + self._state_width + 6 + (12 if limit else 7) + (holders + 1 if holders else 0)
-        return name, spark, max(6, width - fixed - 2), limit, holders
+        fixed = name + spark + 6 + 14 + _STATE + ring + 6 + (12 if limit else 7) + (holders + 1 if holders else 0)
+        room = width - fixed - 2
+        # A time ahead beside the state is worth more than a longer bar; its room is always there, so nothing jumps.
+        ahead = min(_AHEAD, max(0, room - _BAR))
+        return _Columns(name, spark, max(6, room - ahead), _STATE + ahead, ring, limit, holders)
 
     def _all(self) -> tuple[GpuView, ...]:
         return self._host.gpus if self._host else ()
 
     def _titles(self) -> Line:
-        name, spark, bar, limit, holders = self._columns()
-        text = fitted(" GPU", name) + fitted("UTIL", spark + 6, "right") + "  " + fitted("MEMORY GiB", bar + 14)
-        text += (
-            fitted("STATE", self._state_width)
-            + fitted("TEMP", 6, "right")
-            + fitted("POWER", 12 if limit else 7, "right")
-        )
-        return (Cell(text + (fitted(" HELD BY", holders + 1) if holders else ""), "dim"),)
+        at = self._columns()
+        text = fitted(" GPU", at.name) + fitted("UTIL", at.spark + 6, "right") + "  "
+        text += fitted("MEMORY GiB", at.bar + 14) + fitted("STATE", at.state + at.ring)
+        text += fitted("TEMP", 6, "right") + fitted("POWER", 12 if at.limit else 7, "right")
+        return (Cell(text + (fitted(" HELD BY", at.holders + 1) if at.holders else ""), "dim"),)
 
     def _long(self, view: GpuView) -> Line:
         gpu, glyphs = view.gpu, self._glyphs
-        name, spark, bar, limit, holders = self._columns()
-        state = present.state_cell(view, glyphs)
+        at = self._columns()
+        state = present.state_cell(view, glyphs, at.state - 1)
         if gpu.problem:
-            text = fitted(f" {gpu.problem}", max(0, self._width - name))
-            return self._marked(view, (Cell(fitted(f" {gpu.index} {short_name(gpu.name)}", name), "strong"),
+            text = fitted(f" {gpu.problem}", max(0, self._width - at.name))
+            return self._marked(view, (Cell(fitted(f" {gpu.index} {short_name(gpu.name)}", at.name), "strong"),
                                        Cell(text, "critical")))  # fmt: skip
         power = present.power_cell(gpu).text
-        if limit and gpu.power_w is not None and gpu.power_limit_w is not None:
+        if at.limit and gpu.power_w is not None and gpu.power_limit_w is not None:
             power = f"{gpu.power_w:.0f}/{gpu.power_limit_w:.0f} W"
         temperature = present.temperature_cell(gpu)
         history = self._history.get(gpu_key(view), deque())
         tone = present.STATE_TONES[memory_state(view)] or "info"
         line = [
-            Cell(fitted(f" {gpu.index} {short_name(gpu.name)}", name), "strong"),
-            Cell(present.sparkline(history, spark, glyphs), "accent"),
+            Cell(fitted(f" {gpu.index} {short_name(gpu.name)}", at.name), "strong"),
+            Cell(present.sparkline(history, at.spark, glyphs), "accent"),
             Cell(fitted(present.utilization_cell(gpu).text, 6, "right")),
             Cell("  "),
-            Cell(present.bar(present.used_share(gpu), bar, glyphs), "info" if tone in ("", "ok", "watch") else tone),
+            Cell(present.bar(present.used_share(gpu), at.bar, glyphs), "info" if tone in ("", "ok", "watch") else tone),
             Cell(fitted(present.memory_cell(gpu).text, 13, "right") + " "),
-            Cell(fitted(state.text, 12), state.tone),
-            Cell(fitted(present.ring_word(glyphs) if self._rings(view) else "", self._state_width - 12), "accent"),
+            Cell(fitted(state.text, at.state), state.tone),
+            Cell(fitted(present.ring_word(glyphs) if self._rings(view) else "", at.ring), "accent"),
             Cell(fitted(temperature.text, 6, "right"), temperature.tone),
-            Cell(fitted(power, 12 if limit else 7, "right")),
+            Cell(fitted(power, 12 if at.limit else 7, "right")),
         ]
-        if holders:
+        if at.holders:
             words = " · ".join(filter(None, (present.holders_cell(view).text, present.problem_words(view))))
-            line.append(Cell(" " + fitted(words, holders), "dim"))
+            line.append(Cell(" " + fitted(words, at.holders), "dim"))
         return self._marked(view, tuple(line))
 
     def _marked(self, view: GpuView, line: Line) -> Line:

@@ -1,0 +1,149 @@
+"""Where memory is going, in words: beside a state, in one line for the worst, and in full."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from gpuconsole.core.text import shorten, size
+from gpuconsole.gpu.forecast_model import Assessment, Subject
+from gpuconsole.gpu.state import MemoryState
+from gpuconsole.tui.present.cell import Cell, Tone
+from gpuconsole.tui.theme import Glyphs
+
+if TYPE_CHECKING:
+    from gpuconsole.host.model import HostView
+
+ALARMING: dict[MemoryState, Tone] = {
+    MemoryState.WATCH: "watch",
+    MemoryState.RISK: "risk",
+    MemoryState.CRITICAL: "critical",
+}
+"""States from which on it is said of a row, and their tones."""
+_ADVICE: dict[Subject, tuple[str, ...]] = {
+    Subject.GPU: ("save a checkpoint, then lower the batch or length, or stop it", "save a checkpoint"),
+    Subject.CONTAINER: ("fewer workers, or start it with more --memory", "fewer workers"),
+    Subject.HOST: ("find who holds it and stop it before the kernel chooses", "stop who holds it"),
+    Subject.SHM: ("clear it, or start the container with a larger --shm-size", "clear it"),
+}
+_MEMORY = {Subject.CONTAINER: "RAM", Subject.SHM: "shm", Subject.PROCESS: "GPU"}
+
+
+def eta(seconds: float, *, short: bool = False) -> str:
+    """A time ahead, no finer than it is known and steady enough to be read: ``~40 s``, ``~4 min``, ``~2 h``.
+
+    Args:
+        seconds: Until then.
+        short: In as few cells as can be: ``~4m``.
+    """
+    if seconds < 57.5:
+        number, unit = max(5, 5 * round(seconds / 5)), "s"
+    elif seconds < 100 * 60:
+        minutes = seconds / 60
+        number, unit = max(1, round(minutes) if minutes < 10 else 5 * round(minutes / 5)), "min"
+    elif seconds < 36 * 3600:
+        number, unit = round(seconds / 3600), "h"
+    else:
+        number, unit = round(seconds / 86400), "d"
+    return f"~{number}{unit[0]}" if short else f"~{number} {unit}"
+
+
+def state_text(text: str, said: Assessment, width: int = 99) -> str:
+    """A state, glyph and word, with the time ahead where that fits: ``▲ risk ~4 min``."""
+    if said.eta_s is None or said.state not in ALARMING:
+        return text
+    forms = (f"{text} {eta(said.eta_s)}", f"{text} {eta(said.eta_s, short=True)}")
+    return next((form for form in forms if len(form) <= width), text)
+
+
+def glyph_of(state: MemoryState, glyphs: Glyphs) -> str:
+    """The sign of a state that is alarming."""
+    return {MemoryState.WATCH: glyphs.watch, MemoryState.RISK: glyphs.risk}.get(state, glyphs.critical)
+
+
+def worst(outlooks: Iterable[Assessment]) -> Assessment | None:
+    """The one that is to be seen first, the soonest of those that are equally bad; None where all are calm."""
+    alarming = [each for each in outlooks if each.state in ALARMING]
+    return min(alarming, key=_rank, default=None)
+
+
+def _rank(said: Assessment) -> tuple[int, float]:
+    return -said.state.severity, said.eta_s if said.eta_s is not None else float("inf")
+
+
+def row_cell(outlooks: Sequence[Assessment], otherwise: Cell, glyphs: Glyphs) -> Cell:
+    """The state of a row: what is ahead of it where that is alarming, before what it says else."""
+    said = worst(outlooks)
+    if said is None:
+        return otherwise
+    words = state_text(f"{glyph_of(said.state, glyphs)} {said.state.value}", said)
+    parts = (f"{words} {_MEMORY.get(said.subject, '')}".strip(), otherwise.text)
+    return Cell(" · ".join(filter(None, parts)), ALARMING[said.state])
+
+
+def told(said: Assessment, glyphs: Glyphs) -> tuple[Cell, ...]:
+    """An outlook in full: its state, and why it is thought so."""
+    if said.state not in ALARMING:
+        return (Cell(said.why, "dim"),)
+    state = state_text(f"{glyph_of(said.state, glyphs)} {said.state.value}", said)
+    return (Cell(f"{state}  ", ALARMING[said.state]), Cell(said.why))
+
+
+def line(host: HostView, said: Assessment, width: int, glyphs: Glyphs) -> tuple[Cell, ...]:
+    """Who grows, how fast, when it is full and what to do, as much of it as fits in one line.
+
+    Args:
+        host: What was seen.
+        said: What is to be said, of a GPU, a container, the host or a ``/dev/shm``.
+        width: Cells.
+        glyphs: The signs.
+    """
+    tone = ALARMING.get(said.state, "critical" if said.state is MemoryState.FAILED else "dim")
+    sign = glyph_of(said.state, glyphs) if tone != "dim" else " "
+    place = f"GPU {said.gpu}: " if said.gpu is not None else "RAM: " if said.subject is Subject.CONTAINER else ""
+    head = f" {sign} {place}"
+    others = sum(each.state in ALARMING and each.subject is not Subject.PROCESS for each in host.outlooks) - 1
+    tail = f"  (+{others} more)" if others > 0 and tone != "dim" else ""
+    room = width - len(head) - len(tail) - 1
+    text = next((form for form in _forms(host, said) if len(form) <= room), None)
+    words = shorten(said.why, room) if text is None else text
+    return (Cell(head, tone), Cell(words, "" if tone != "dim" else "dim"), Cell(tail, "dim"))
+
+
+def _forms(host: HostView, said: Assessment) -> Iterable[str]:
+    """What can be said, the longest first."""
+    yield said.why
+    if said.rate_bytes_s is None or said.eta_s is None or said.state not in ALARMING:
+        return
+    who = _who(host, said)
+    ahead = f"full in about {eta(said.eta_s).lstrip('~')}"
+    base = f"{who} grows {pace(said.rate_bytes_s)}, {ahead}"
+    if said.state is not MemoryState.WATCH:
+        yield from (f"{base}: {advice}" for advice in _ADVICE.get(said.subject, ()))
+    yield base
+    yield f"{who}: {ahead}"
+
+
+def _who(host: HostView, said: Assessment) -> str:
+    if said.subject is Subject.GPU:
+        growing = [
+            holder
+            for view in host.gpus
+            if view.gpu.index == said.gpu
+            for holder in view.holders
+            if holder.outlook is not None and holder.outlook.state in ALARMING
+        ]
+        if not growing:
+            return "memory in use"
+        fastest = max(growing, key=lambda holder: (holder.outlook.rate_bytes_s or 0.0) if holder.outlook else 0.0)
+        return fastest.container_name or f"process {fastest.pid}"
+    pools = host.memory.pools if host.memory is not None else ()
+    names = {(pool.subject, pool.id): pool.name for pool in pools}
+    return names.get(said.key, said.id[:12])
+
+
+def pace(bytes_s: float) -> str:
+    """A pace by the second, minute or hour, whichever is a figure one can read: ``151 MiB/s``, ``3.2 GiB/h``."""
+    units = (("s", 1), ("min", 60), ("h", 3600))
+    unit, seconds = next((each for each in units if bytes_s * each[1] >= 2**20), units[-1])
+    return f"{size(round(bytes_s * seconds))}/{unit}"
