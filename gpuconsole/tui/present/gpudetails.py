@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from gpuconsole.core.text import duration, gib, size
+from gpuconsole.core.text import duration, gib
 from gpuconsole.gpu.model import Gpu, GpuSnapshot, Mig
+from gpuconsole.host.accounting import account_in
 from gpuconsole.host.model import GpuView
 from gpuconsole.host.state import memory_state
 from gpuconsole.tui.present.cell import Cell
@@ -17,7 +18,8 @@ from gpuconsole.tui.present.gpu import (
     throttle_words,
     used_share,
 )
-from gpuconsole.tui.theme import Glyphs
+from gpuconsole.tui.present.gpumemory import memory_field, shared_words
+from gpuconsole.tui.theme import UNICODE, Glyphs
 
 
 def now_fields(view: GpuView, *, width: int, glyphs: Glyphs) -> tuple[Field, ...]:
@@ -40,8 +42,9 @@ def now_fields(view: GpuView, *, width: int, glyphs: Glyphs) -> tuple[Field, ...
 
 def _memory(view: GpuView, width: int, glyphs: Glyphs) -> Line:
     gpu = view.gpu
-    if gpu.unified_memory:
-        return (Cell("shared with the CPU: the driver gives no figures of its own", "dim"),)
+    if gpu.unified_memory and gpu.memory_total_bytes is None:
+        words = shared_words(account_in(view)) or "shared with the CPU: the driver gives no figures of its own"
+        return (Cell(words, "dim"),)
     share = used_share(gpu)
     if share is None:
         return (unknown(gpu.unknown.get("memory_used_bytes") or gpu.unknown.get("memory_total_bytes")),)
@@ -65,13 +68,14 @@ def _work(gpu: Gpu) -> Line:
     return (Cell(f"{use}  ", "strong"), Cell(f"{heat.text}  ", heat.tone), Cell(f"{power}{limit}"))
 
 
-def fields(view: GpuView, snapshot: GpuSnapshot) -> tuple[Field, ...]:
-    """Every fact, and why one is missing."""
+def fields(view: GpuView, snapshot: GpuSnapshot, *, width: int = 80, glyphs: Glyphs = UNICODE) -> tuple[Field, ...]:
+    """Every fact, and why one is missing; who has its memory comes first."""
     gpu = view.gpu
     return (
+        memory_field(view, width=width, glyphs=glyphs),
         Field("clocks", tuple(_clocks(gpu))),
         field("slowed", _throttle(gpu)),
-        Field("memory", tuple(_memory_facts(view))),
+        field("memory bus", _bus(gpu)),
         field("fan", _percent(gpu, "fan_pct")),
         Field("PCIe", tuple(_pcie(gpu))),
         Field("ECC", tuple(_ecc(gpu))),
@@ -118,22 +122,9 @@ def _throttle(gpu: Gpu) -> Cell | None:
     return None if gpu.throttle_reasons else Cell("by nothing", "dim")
 
 
-def _memory_facts(view: GpuView) -> list[Line]:
-    gpu = view.gpu
-    reserved = _size(gpu, "memory_reserved_bytes")
-    left = view.unattributed_bytes
-    unexplained = unknown(view.unknown.get("unattributed_bytes")) if left is None else Cell(size(left))
+def _bus(gpu: Gpu) -> str | Cell:
     bus = _known(gpu, "memory_utilization_pct", " %")
-    return [
-        (Cell("driver's own  "), reserved),
-        (Cell("unexplained   "), unexplained, Cell("" if left is None else "  held by no process that is seen", "dim")),
-        (Cell("bus in use    "), Cell(bus) if bus else unknown(gpu.unknown.get("memory_utilization_pct"))),
-    ]
-
-
-def _size(gpu: Gpu, name: str) -> Cell:
-    value = getattr(gpu, name)
-    return unknown(gpu.unknown.get(name)) if value is None else Cell(size(value))
+    return f"{bus} of the time" if bus else unknown(gpu.unknown.get("memory_utilization_pct"))
 
 
 def _pcie(gpu: Gpu) -> list[Line]:

@@ -38,7 +38,7 @@ _TONES: Mapping[PartKind, Tone] = {
 def memory_field(view: GpuView, *, width: int, glyphs: Glyphs) -> Field:
     """The account of a GPU's memory: a line for each container with its processes, then what nobody has."""
     account = account_in(view)
-    if account.total_bytes is None:
+    if not account.total_bytes:
         return Field("memory", ((unknown(account.reason),),))
     return Field("memory", tuple(_Lines(view, account, width >= _BARS_FROM, glyphs).all()))
 

@@ -106,7 +106,8 @@ class GpuScreen(DetailsScreen):
             self.query_one("#holders" if view.holders else "#body").focus()
         none = [] if view.holders else [details.field("processes", self._nobody(view))]
         highest = gpupast.highest_field(view, self.app.history, now=self.app.now())
-        more = [*none, highest, *self._measured(), *self.subject.fact_fields()]
+        memory, *facts = self.subject.fact_fields(width) or [details.Field("memory", ())]
+        more = [*none, memory, highest, *self._measured(), *facts]
         self.query_one("#more", Lines).show(details.laid_out(more, width))
 
     def _draw_charts(self, view: GpuView, width: int) -> None:

@@ -162,14 +162,16 @@ class GpuSubject(Subject[GpuView]):
         """How it is now, in rows of ``width`` cells."""
         return self._laid_out(self.now_fields(width), width, gone=gone)
 
-    def fact_fields(self) -> tuple[details.Field, ...]:
-        """Every other fact."""
+    def fact_fields(self, width: int = 80) -> tuple[details.Field, ...]:
+        """Every other fact, for rows of ``width`` cells."""
         host = self.app.host_view
-        return () if host is None else gpudetails.fields(self.thing, host.snapshot)
+        if host is None:
+            return ()
+        return gpudetails.fields(self.thing, host.snapshot, width=width, glyphs=self.app.glyphs)
 
     def fields(self, width: int) -> tuple[details.Field, ...]:
         """What is known of it."""
-        return (*self.now_fields(width), *self.fact_fields())
+        return (*self.now_fields(width), *self.fact_fields(width))
 
 
 def subject_of(app: ConsoleApp, thing: Thing) -> Subject[Any]:
