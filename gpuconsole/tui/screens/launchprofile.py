@@ -92,6 +92,13 @@ class Profiled(Weighing):
         elif self._run is None and news.name == self.profile_name and not self.profile_is_read:
             self.read_profile(news.name)
 
+    def reads_profile(self) -> bool:
+        """Whether the profile that is named must be read before anything is launched; it is being read then."""
+        if self.profile_is_read or self._profile_problems():
+            return False
+        self.read_profile(self.profile_name)
+        return True
+
     def read_profile(self, name: str) -> None:
         """Read a profile's file, on a thread of its own: a folder may be on the network."""
         session = self.app.desk.session

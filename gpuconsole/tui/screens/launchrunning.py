@@ -77,10 +77,10 @@ class Running(Profiled):
         """Start the container."""
         if self._run is not None or self._asking or self.app.readonly:
             return
-        options, problems = self._options()
-        if not self._began or (not self.profile_is_read and not problems):
+        if not self._began or self.reads_profile():
             self._launch_soon = True
             return
+        options, problems = self._options()
         if problems:
             self._refuse(problems)
         elif self._filling is None:
