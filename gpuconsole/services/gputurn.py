@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from gpuconsole.launch.gpus import is_free
 from gpuconsole.services.cancelling import Cancellation, Cancelled
 from gpuconsole.services.hostlock import HostLock, shared_folder
-from gpuconsole.services.planning import LaunchPlan, chosen_freely, plan_launch
+from gpuconsole.services.planning import LaunchPlan, chosen_freely, plan_launch, with_gpus_now
 
 if TYPE_CHECKING:
     from gpuconsole.launch.spec import LaunchSpec
@@ -71,7 +71,7 @@ def take_gpus(
         turn: Taken here, where others could choose the same; the caller releases it once the container runs.
         cancel: Ends the waiting.
         when_free: Wait until nobody is on the GPUs.
-        anew: Plan once more in any case.
+        anew: Plan once more in any case; else only where the GPUs are others, or taken, or free by now.
         on_wait: Told at each look, while waiting, what is not free.
 
     Raises:
@@ -81,7 +81,8 @@ def take_gpus(
     contested = bool(plan.choice.units) and (when_free or chosen_freely(spec))
     while contested:
         turn.take(cancel)
-        plan = plan_launch(session, spec, name=plan.name)
+        plan = (None if anew else with_gpus_now(session, plan)) or plan_launch(session, spec, name=plan.name)
+        anew = False
         if not when_free or all(is_free(unit) for unit in plan.choice.units):
             return plan
         turn.release()

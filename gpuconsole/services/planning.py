@@ -15,7 +15,7 @@ from gpuconsole.host.memorygroup import MemoryGroup
 from gpuconsole.launch.changes import Change
 from gpuconsole.launch.claims import Claims, claims_of
 from gpuconsole.launch.gpupath import GpuRoute, choose_gpu_path
-from gpuconsole.launch.gpus import GpuChoice, choose_gpus
+from gpuconsole.launch.gpus import GpuChoice, choose_gpus, is_free
 from gpuconsole.launch.labels import LAUNCH
 from gpuconsole.launch.preflight import Finding, Said
 from gpuconsole.launch.references import NO_REFERENCES, References
@@ -190,6 +190,23 @@ def _gpus(session: Session, spec: LaunchSpec, info: EngineInfo) -> _Given:
         said = Said(error.message, (error.hint or "") if units_of(snapshot) else "")
         return _Given(shortage=said) if choice is None else _Given(wiring=said)
     return _Given(choice, route, notes)
+
+
+def with_gpus_now(session: Session, plan: LaunchPlan) -> LaunchPlan | None:
+    """The same plan with its GPUs as they are now; None when what it was decided from has changed.
+
+    Raises:
+        ConsoleError: The engine or the driver does not answer.
+    """
+    try:
+        given = _gpus(session, plan.spec, plan.info)
+    except GpuNotFound:
+        return None  # planning says what is missing
+    before, now = plan.choice, given.choice
+    free = [[is_free(unit) for unit in choice.units] for choice in (before, now)]
+    if now.uuids != before.uuids or given.route != plan.route or free[0] != free[1]:
+        return None
+    return replace(plan, choice=now)
 
 
 def _claims(session: Session, snapshot: GpuSnapshot) -> tuple[Claims, tuple[str, ...]]:
