@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _TONES: Mapping[Severity, Tone] = {Severity.REFUSE: "critical", Severity.WARN: "watch", Severity.HINT: "dim"}
 _LONGEST_KEY_WORDS = 34
 _LEAST_TEXT = 16
-"""Cells that a sentence has beside the key that mends it; with less it has a row of its own."""
+"""Cells that a sentence has at least beside what its keys do; with less only the keys are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +136,12 @@ def _key_words(remark: Remark, keys: Keymap) -> str:
     return " · ".join(parts)
 
 
+def _keys_alone(remark: Remark, keys: Keymap) -> str:
+    """The keys without what they do, which the footer says."""
+    names = ("launch.mend" if remark.change is not None else "", "launch.force" if remark.forceable else "")
+    return " ".join(keys.name(name) for name in names if name)
+
+
 @dataclass(frozen=True, slots=True)
 class Rest:
     """What is not said beside a field."""
@@ -217,8 +223,8 @@ def _lines(remark: Remark, label: str, glyphs: Glyphs, keys: Keymap, *, width: i
         return brief, "" if said_by_key else remark.fix
     whole = wrapped(f"{start}{remark.sentence}", width, _TONES[remark.severity])
     kept, rest = whole[: rows - 1], " ".join(line[0].text.strip() for line in whole[rows - 1 :])
-    if told and width - 4 - len(told) < _LEAST_TEXT:
-        told = shorten(told, max(0, width - 4 - _LEAST_TEXT))
+    if told and width - 4 - len(told) < min(_LEAST_TEXT, width // 3):
+        told = _keys_alone(remark, keys)
     space = width - 2 - (len(told) + 1 if told else 0)
     if len(rest) > space:
         rest = f"{textwrap.shorten(rest, space - 2, placeholder='').rstrip('.,;:')} {glyphs.ellipsis}"

@@ -47,6 +47,7 @@ class LaunchScreen(Running):
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         *actions.bindings((*actions.LAUNCH, actions.BACK)),
+        Binding("tab", "app.focus_next", "Next field", tooltip="So does down; up goes back"),
         Binding("down", "app.focus_next", "Next field", show=False),
         Binding("up", "app.focus_previous", "Field before", show=False),
     ]
@@ -186,6 +187,7 @@ class LaunchScreen(Running):
             self.call_after_refresh(self.fields.go_to, "memory")  # once it is there to be scrolled to
         elif self.focused is not None and not self.focused.display:
             self.query_one("#launch", Button).focus()
+        self._show_weight()  # what is said of hidden fields stands elsewhere
 
     def action_back(self) -> None:
         """Ask to stop the launch under way; else go back, and keep what was typed for the next time."""

@@ -187,7 +187,9 @@ class Weighing(Mending):
             return
         self._failure = [(Cell(" Correct what is marked, and launch again.", "critical"),)]
         self._show_weight()
-        if first.field is not None:
+        if first.field is not None and first.rarely_needed:
+            self.call_after_refresh(self.fields.go_to, first.field.key)  # once it is there to be scrolled to
+        elif first.field is not None:
             self.fields.go_to(first.field.key)
 
     def _stay(self, lines: list[tuple[Cell, ...]]) -> None:
