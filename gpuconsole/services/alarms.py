@@ -19,7 +19,7 @@ CALM_S = 60.0
 AGAIN_S = 600.0
 """The same state of the same subject is told again no sooner."""
 GATHER_S = 5.0
-"""What comes so soon after something was told waits, and is told together."""
+"""What else comes so soon after something was told waits, and is told together."""
 MOST_APART = 2
 """More than so many at once are told as one."""
 KEPT_S = 600.0
@@ -118,9 +118,10 @@ class Alarms:
         for each in outlooks:
             self._take(each, self._named(each, names or {}), now)
         self._forget(now)
+        due = [entry for entry in self._entries.values() if self._is_due(entry, now)]
         if self._told_at is not None and 0 <= now - self._told_at < GATHER_S:
-            return ()
-        due = self._one_for_a_cause([entry for entry in self._entries.values() if self._is_due(entry, now)], now)
+            due = [entry for entry in due if entry.told and not entry.failed]  # one that gets worse has no time to wait
+        due = self._one_for_a_cause(due, now)
         if not due:
             return ()
         self._told_at = now
