@@ -40,7 +40,7 @@ def row(view: ContainerView, *, now: float, glyphs: Glyphs, check: Run | None = 
             _memory(view),
             _cpu(view),
             EMPTY if view.usage is None else Cell(amount(view.usage.memory_bytes)),
-            _state(view, now),
+            _ahead(view, _state(view, now), glyphs),
             check_cell(check, glyphs),
             Cell(view.user or "–", "dim" if view.user is None else ""),
         ),
@@ -77,6 +77,15 @@ def _state(view: ContainerView, now: float) -> Cell:
     if container.health == "unhealthy":
         return Cell(f"{state_words(container, now=now)} unhealthy", "risk")
     return Cell(state_words(container, now=now), tone)
+
+
+def _ahead(view: ContainerView, state: Cell, glyphs: Glyphs) -> Cell:
+    """Its state, and before it which of its memories is running full."""
+    if not view.outlooks:
+        return state
+    from gpuconsole.tui.present.outlook import row_cell
+
+    return row_cell(view.outlooks, state, glyphs)
 
 
 def check_cell(run: Run | None, glyphs: Glyphs) -> Cell:

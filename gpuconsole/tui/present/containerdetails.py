@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from gpuconsole.core.text import gib, size
 from gpuconsole.engine.model import Container, Mount, Port
+from gpuconsole.gpu.forecast_model import Subject
 from gpuconsole.gpu.names import short_name
+from gpuconsole.gpu.state import MemoryState
 from gpuconsole.host.model import GpuView, HostView
 from gpuconsole.images.facts import ImageFacts
 from gpuconsole.services.containers import ContainerGpu, ContainerView, FoundBy
@@ -25,6 +27,7 @@ from gpuconsole.tui.present.cell import Cell
 from gpuconsole.tui.present.details import Field, Line, field, unknown
 from gpuconsole.tui.present.gpumemory import processes_of
 from gpuconsole.tui.present.imagedetails import facts_words
+from gpuconsole.tui.present.outlook import MEMORY_OF, is_worth_telling, told
 from gpuconsole.tui.theme import Glyphs
 
 
@@ -50,6 +53,7 @@ def fields(view: ContainerView, known: Known) -> tuple[Field, ...]:
         *_state(container, known.now),
         Field("GPUs", tuple(_gpus(view, known))),
         *_load(view),
+        Field("forecast", tuple(_ahead(view, known.glyphs))),
         field("user", _user(view)),
         field("image", written_name(container), Cell(_digest(view), "dim")),
         field("inside", facts_words(known.facts)),
@@ -123,6 +127,17 @@ def _load(view: ContainerView) -> tuple[Field, ...]:
     memory = f"{size(usage.memory_bytes)}{f' of {size(limit)}' if limit else ''}"
     processes = "" if usage.pids is None else f", {usage.pids} processes"
     return field("CPU", cpu), field("memory", memory + processes)
+
+
+def _ahead(view: ContainerView, glyphs: Glyphs) -> Iterator[Line]:
+    """Where its RAM, its shared memory and the GPU memory of its processes are going."""
+    limited = view.container.memory_limit_bytes is not None
+    for said in view.outlooks:
+        if said.state is MemoryState.FREE or (said.subject is Subject.CONTAINER and not limited):
+            continue
+        if said.subject is not Subject.PROCESS or is_worth_telling(said):
+            name = MEMORY_OF[said.subject] if said.pid is None else f"process {said.pid}"
+            yield (Cell(f"{name}  ", "strong"), *told(said, glyphs))
 
 
 def _user(view: ContainerView) -> Line:

@@ -34,10 +34,21 @@ def now_fields(view: GpuView, *, width: int, glyphs: Glyphs) -> tuple[Field, ...
     slowed = Cell(f"by {throttle}", "risk") if throttle else None
     return (
         Field("state", (state,)),
+        field("forecast", _forecast(view)),
         Field("memory", (_memory(view, width, glyphs),)),
         Field("at work", (_work(gpu),)),
         field("slowed", slowed),
     )
+
+
+def _forecast(view: GpuView) -> Cell | None:
+    """Where its memory is going, and why that is thought; the word and the time stand above."""
+    if view.outlook is None:
+        return None
+    from gpuconsole.tui.present.outlook import ALARMING, is_worth_telling
+
+    said = view.outlook
+    return Cell(said.why, "" if said.state in ALARMING else "dim") if is_worth_telling(said) else None
 
 
 def _memory(view: GpuView, width: int, glyphs: Glyphs) -> Line:

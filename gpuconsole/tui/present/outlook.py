@@ -26,7 +26,8 @@ _ADVICE: dict[Subject, tuple[str, ...]] = {
     Subject.HOST: ("find who holds it and stop it before the kernel chooses", "stop who holds it"),
     Subject.SHM: ("clear it, or start the container with a larger --shm-size", "clear it"),
 }
-_MEMORY = {Subject.CONTAINER: "RAM", Subject.SHM: "shm", Subject.PROCESS: "GPU"}
+MEMORY_OF = {Subject.CONTAINER: "RAM", Subject.SHM: "shm", Subject.PROCESS: "GPU"}
+"""What the memory of a subject is called beside a container."""
 
 
 def eta(seconds: float, *, short: bool = False) -> str:
@@ -71,22 +72,35 @@ def _rank(said: Assessment) -> tuple[int, float]:
     return -said.state.severity, said.eta_s if said.eta_s is not None else float("inf")
 
 
-def row_cell(outlooks: Sequence[Assessment], otherwise: Cell, glyphs: Glyphs) -> Cell:
-    """The state of a row: what is ahead of it where that is alarming, before what it says else."""
+def row_cell(outlooks: Sequence[Assessment], otherwise: Cell, glyphs: Glyphs, *, named: bool = True) -> Cell:
+    """The state of a row: what is ahead of it where that is alarming, before what it says else.
+
+    Args:
+        outlooks: Of the thing in the row.
+        otherwise: What it says else.
+        glyphs: The signs.
+        named: Say which memory it is.
+    """
     said = worst(outlooks)
     if said is None:
         return otherwise
     words = state_text(f"{glyph_of(said.state, glyphs)} {said.state.value}", said)
-    parts = (f"{words} {_MEMORY.get(said.subject, '')}".strip(), otherwise.text)
-    return Cell(" · ".join(filter(None, parts)), ALARMING[said.state])
+    if named:
+        words = f"{words} {MEMORY_OF.get(said.subject, '')}".rstrip()
+    return Cell(f"{words} · {otherwise.text}" if otherwise.text else words, ALARMING[said.state])
 
 
 def told(said: Assessment, glyphs: Glyphs) -> tuple[Cell, ...]:
-    """An outlook in full: its state, and why it is thought so."""
+    """An outlook in full: its state where that is alarming, and why it is thought so."""
     if said.state not in ALARMING:
         return (Cell(said.why, "dim"),)
     state = state_text(f"{glyph_of(said.state, glyphs)} {said.state.value}", said)
     return (Cell(f"{state}  ", ALARMING[said.state]), Cell(said.why))
+
+
+def is_worth_telling(said: Assessment) -> bool:
+    """There is more to it than that nothing grows, which the figures beside it say."""
+    return said.state in (*ALARMING, MemoryState.LOADING, MemoryState.UNKNOWN) or said.rate_bytes_s is not None
 
 
 def line(host: HostView, said: Assessment, width: int, glyphs: Glyphs) -> tuple[Cell, ...]:

@@ -10,6 +10,7 @@ from gpuconsole.host.model import Holder
 from gpuconsole.host.processes import BLIND, WINDOWS
 from gpuconsole.services.ringing import process_key
 from gpuconsole.tui.present.cell import EMPTY, Cell, Column, Row
+from gpuconsole.tui.theme import UNICODE, Glyphs
 
 COLUMNS = (
     Column("pid", "PID", 8, align="right"),
@@ -24,7 +25,7 @@ COLUMNS = (
 )
 
 
-def row(holder: Holder, *, now: float) -> Row:
+def row(holder: Holder, *, now: float, glyphs: Glyphs = UNICODE) -> Row:
     """One process as a row."""
     age = None if holder.started_at is None else now - holder.started_at
     container = holder.container_name or (holder.container_id[:12] if holder.container_id else None)
@@ -39,9 +40,18 @@ def row(holder: Holder, *, now: float) -> Row:
             EMPTY if holder.cpu_pct is None else Cell(f"{holder.cpu_pct:.0f} %"),
             EMPTY if holder.host_memory_bytes is None else Cell(amount(holder.host_memory_bytes)),
             Cell(duration(age), "dim"),
-            Cell(holder.command or _no_command(holder), "" if holder.command else "dim"),
+            _ahead(holder, Cell(holder.command or _no_command(holder), "" if holder.command else "dim"), glyphs),
         ),
     )
+
+
+def _ahead(holder: Holder, command: Cell, glyphs: Glyphs) -> Cell:
+    """Its command, and before it that its memory is running full: there is no column for what is seldom so."""
+    if holder.outlook is None:
+        return command
+    from gpuconsole.tui.present.outlook import row_cell
+
+    return row_cell((holder.outlook,), command, glyphs, named=False)
 
 
 def _no_command(holder: Holder) -> str:

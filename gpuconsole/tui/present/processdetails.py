@@ -7,9 +7,11 @@ from gpuconsole.host.model import Holder
 from gpuconsole.services.secrets import mask_text
 from gpuconsole.tui.present.cell import Cell
 from gpuconsole.tui.present.details import Field, Line, field, unknown
+from gpuconsole.tui.present.outlook import told
+from gpuconsole.tui.theme import UNICODE, Glyphs
 
 
-def fields(holder: Holder, *, now: float) -> tuple[Field, ...]:
+def fields(holder: Holder, *, now: float, glyphs: Glyphs = UNICODE) -> tuple[Field, ...]:
     """Everything known of a process on a GPU."""
     why = holder.unknown
     where = f"{holder.gpu_index}  {holder.gpu_uuid or ''}".strip()
@@ -24,6 +26,7 @@ def fields(holder: Holder, *, now: float) -> tuple[Field, ...]:
         field("pid", str(holder.pid)),
         field("GPU", where, Cell(f"instance {holder.mig_uuid}") if holder.mig_uuid else None),
         field("GPU memory", _known(holder.memory_bytes, why.get("memory_bytes"))),
+        field("forecast", told(holder.outlook, glyphs) if holder.outlook is not None else None),
         field("uses it for", holder.kind.value),
         field("user", user or unknown(why.get("user") or why.get("uid"))),
         field("container", container or Cell("none: it runs on the host itself", "dim")),

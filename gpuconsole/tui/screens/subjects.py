@@ -90,7 +90,9 @@ class ProcessSubject(Subject[Holder]):
     def fields(self, width: int) -> tuple[details.Field, ...]:
         """What is known of it."""
         past = gpupast.process_field(self.thing, self.app.history, _look(self.app, width))
-        known = details.with_field(processdetails.fields(self.thing, now=self.app.now()), past, after=("GPU memory",))
+        known = details.with_field(
+            processdetails.fields(self.thing, now=self.app.now(), glyphs=self.app.glyphs), past, after=("GPU memory",)
+        )
         return (*alarms.note_fields(self.app.alarming.idle_note(process_key(self.thing))), *known)
 
 
