@@ -100,7 +100,8 @@ class GpuScreen(DetailsScreen):
         self._draw_charts(view, width)
         self._holders = {process_key(holder): holder for holder in view.holders}
         grid = self._grid
-        grid.show(tuple(process.row(holder, now=self.app.now()) for holder in view.holders))
+        rows = (process.row(holder, now=self.app.now(), glyphs=self.app.glyphs) for holder in view.holders)
+        grid.show(tuple(rows))
         if grid.display is not bool(view.holders):
             grid.display = bool(view.holders)
             self.query_one("#holders" if view.holders else "#body").focus()

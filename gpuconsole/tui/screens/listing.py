@@ -151,7 +151,7 @@ class Listing:
         if self.name == "images":
             return self._image_row(thing, now)
         if self.name == "processes":
-            return process.row(thing, now=now)
+            return process.row(thing, now=now, glyphs=app.glyphs)
         live = None if thing.ended else app.desk.live(thing.id)
         return run.row(thing, now=now, glyphs=app.glyphs, live=live)
 
