@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import click
 
@@ -81,8 +81,7 @@ def _gpus(view: HostView, glyphs: Glyphs) -> str:
     return table(_GPU_COLUMNS, rows, width=glyphs.width)
 
 
-@dataclass(frozen=True, slots=True)
-class _Memory:
+class _Memory(NamedTuple):
     """How much of a memory is in use, in bytes."""
 
     used: int | None

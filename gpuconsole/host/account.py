@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from gpuconsole.host.model import Holder
@@ -80,8 +80,7 @@ class Account:
         return sum(part.bytes for part in self.parts if part.kind in kinds)
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
+class Share(NamedTuple):
     """What a container, a user, or nobody known has of a memory."""
 
     name: str | None

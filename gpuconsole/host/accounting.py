@@ -8,7 +8,8 @@ readings: what is too much is taken from the largest. So the sum is always right
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from gpuconsole.core.text import size
 from gpuconsole.gpu.model import Gpu, Mig
@@ -30,8 +31,7 @@ Why = Callable[[int], str]
 """Gives the reason for so many bytes that no process explains."""
 
 
-@dataclass(frozen=True, slots=True)
-class SystemMemory:
+class SystemMemory(NamedTuple):
     """The memory of the machine, as the kernel counts it."""
 
     total_bytes: int
@@ -96,8 +96,7 @@ def distinct(holders: Iterable[Holder]) -> tuple[Holder, ...]:
     return tuple(one for (pid, mig_uuid), one in merged.items() if mig_uuid is not None or pid not in inside)
 
 
-@dataclass(frozen=True, slots=True)
-class _Figures:
+class _Figures(NamedTuple):
     """What the driver says of a memory."""
 
     total: int

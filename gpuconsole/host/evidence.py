@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpuconsole.gpu.model import Gpu, ProcessKind
 from gpuconsole.host.account import Account, Part, PartKind
 from gpuconsole.host.accounting import NOBODY, TOO_LITTLE, UNATTRIBUTED_FROM
 from gpuconsole.host.model import Holder
-from gpuconsole.host.openers import Openers
 from gpuconsole.host.processes import BLIND, BLIND_HINT, WINDOWS, ProcessFacts, ProcessTable
+
+if TYPE_CHECKING:
+    from gpuconsole.host.openers import Openers
 
 LONG_ENDED = "it ended a while ago and is still listed: its memory is stuck, or it runs in a virtual machine"
 _SEARCH_FROM = 512 * 2**20
@@ -24,8 +27,7 @@ _LONG_S = 5.0
 _NAMED = 3
 
 
-@dataclass(frozen=True, slots=True)
-class _Gone:
+class _Gone(NamedTuple):
     """A process that was on a GPU and is not listed any more."""
 
     holder: Holder
@@ -42,7 +44,7 @@ class Evidence:
 
     def __init__(self, processes: ProcessTable) -> None:
         self._processes = processes
-        self._openers = Openers(processes.proc)
+        self._openers: Openers | None = None
         self._last: dict[str, dict[tuple[int, float], Holder]] = {}
         self._gone: dict[str, dict[tuple[int, float], _Gone]] = {}
         self._ended: dict[tuple[str, int], float] = {}
@@ -118,6 +120,9 @@ class Evidence:
         if count < _SEARCH_FROM or gpu.minor is None or self._processes.blind:
             return []
         listed = {one.pid for one in holders} | self.pids
+        from gpuconsole.host.openers import Openers
+
+        self._openers = self._openers or Openers(self._processes.proc)
         found = self._openers.of(gpu.minor, listed=listed)
         if not found:
             return []

@@ -6,8 +6,8 @@ import os
 import re
 import time
 from collections.abc import Collection
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from gpuconsole.core.text import plain_line
 
@@ -21,8 +21,7 @@ _OURS = frozenset(
 """Programs that only look, as the kernel cuts their names."""
 
 
-@dataclass(frozen=True, slots=True)
-class Opener:
+class Opener(NamedTuple):
     """A process that has GPUs open."""
 
     pid: int

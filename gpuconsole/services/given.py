@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from gpuconsole.engine.model import Container
@@ -19,8 +19,7 @@ _SEARCH_S = 0.1
 """On a machine with very many processes the search is given up: what is not found counts as ended."""
 
 
-@dataclass(frozen=True, slots=True)
-class Launched:
+class Launched(NamedTuple):
     """A container that was launched from here, and whose end is not remembered."""
 
     id: str
