@@ -53,9 +53,12 @@ class Events:
 
     def __init__(self) -> None:
         self._by_gpu: dict[str, deque[PastEvent]] = {}
+        self.changes = 0
+        """Grows with every event that is new or known better."""
 
     def add(self, event: PastEvent, gpus: Iterable[str]) -> None:
         """It happened on these GPUs."""
+        self.changes += 1
         for gpu in gpus:
             found = self._by_gpu.get(gpu)
             if found is None:
@@ -69,6 +72,7 @@ class Events:
         found = self._by_gpu.get(gpu)
         if found is not None and before in found:
             found[found.index(before)] = after
+            self.changes += 1
 
     def of(self, gpu: str) -> list[PastEvent]:
         """Events of a GPU, oldest first."""

@@ -16,7 +16,8 @@ from gpuconsole.host.state import memory_state
 from gpuconsole.services.pastevents import QUIET_S, EventKind, Events, PastEvent, PeakWatch, Spell
 from gpuconsole.services.ringing import gpu_key, process_key
 from gpuconsole.services.runs import RunKind
-from gpuconsole.services.series import Peak, Point, Tier, Track
+from gpuconsole.services.series import Peak, Point, Tier
+from gpuconsole.services.track import Column, Track
 
 if TYPE_CHECKING:
     from gpuconsole.host.model import GpuView, HostView
@@ -24,8 +25,12 @@ if TYPE_CHECKING:
     from gpuconsole.services.runs import Run
 
 DAY_S = 86_400.0
-USE, MEMORY, GPU_MEMORY, RAM, CPU = "use", "memory", "gpu-memory", "ram", "cpu"
-"""Measures: of a GPU its utilization in % and memory in bytes; of a container GPU memory and RAM in bytes, CPU in %."""
+USE, MEMORY = "use", "memory"
+"""Of a GPU: utilization in %, memory in bytes."""
+GPU_MEMORY, RAM, CPU = "gpu-memory", "ram", "cpu"
+"""Of a container: GPU memory and RAM in bytes, CPU in %."""
+PROCESS = "process"
+"""Of a process: GPU memory in bytes."""
 _FINE = (Tier(15.0, 480), Tier(120.0, 720))
 """Of a GPU: two hours, and a day."""
 _COARSE = (Tier(300.0, 288),)
@@ -69,8 +74,6 @@ class Pasts:
         self._told_runs: set[str] = set()
         self._waiting: tuple[Run, ...] = ()
         """Those that wait for the first list of containers."""
-        self.looks = 0
-        """Grows with everything taken in: what was made of the past is stale then."""
 
     # --- what is taken in ---
 
@@ -86,9 +89,13 @@ class Pasts:
             figures[f"{MEMORY} {key}"] = _number(view.gpu.memory_used_bytes)
         if not self._gpus.look(at, figures):
             return
-        self.looks += 1
         self._processes.look(
-            at, {process_key(holder): _number(holder.memory_bytes) for view in host.gpus for holder in view.holders}
+            at,
+            {
+                f"{PROCESS} {process_key(holder)}": _number(holder.memory_bytes)
+                for view in host.gpus
+                for holder in view.holders
+            },
         )
         self._watch_gpus(at, host.gpus)
 
@@ -124,34 +131,45 @@ class Pasts:
         self._told_runs.add(run.id)
         happened = run.ended_at or 0.0
         if gpus and at - happened < DAY_S:
-            self.looks += 1
             self._events.add(PastEvent(happened - self._ahead, _RUNS[run.kind], run.subject, run.state.value), gpus)
         return True
 
     # --- what is told ---
 
     def points(self, measure: str, key: str, since: float, until: float) -> list[Point]:
-        """What is known of a GPU or a container in a time; gaps are left out."""
-        track = self._gpus if measure in (USE, MEMORY) else self._containers
-        return self._told(track.points(f"{measure} {key}", since - self._ahead, until - self._ahead))
+        """All that is kept of a GPU, a container or a process in a time; gaps are left out."""
+        ahead = self._ahead
+        found = self._track(measure).points(f"{measure} {key}", since - ahead, until - ahead)
+        return [point._replace(since=point.since + ahead, until=point.until + ahead) for point in found]
+
+    def columns(self, measure: str, key: str, begins: float, each_s: float, count: int) -> list[Column | None]:
+        """The same in ``count`` parts of ``each_s`` seconds; None where nothing is known."""
+        return self._track(measure).columns(f"{measure} {key}", begins - self._ahead, each_s, count)
+
+    def highest(self, measure: str, key: str, since: float, until: float) -> Peak | None:
+        """The highest it was in a time, and when; of what is thinned, when that part began."""
+        found = self._track(measure).highest(f"{measure} {key}", since - self._ahead, until - self._ahead)
+        return None if found is None else Peak(found.value, found.at + self._ahead)
 
     def peak(self, measure: str, key: str) -> Peak | None:
         """The highest it ever was, and when."""
-        track = self._gpus if measure in (USE, MEMORY) else self._containers
-        return self._told_peak(track.peak(f"{measure} {key}"))
+        found = self._track(measure).peak(f"{measure} {key}")
+        return None if found is None else Peak(found.value, found.at + self._ahead)
+
+    def _track(self, measure: str) -> Track:
+        if measure == PROCESS:
+            return self._processes
+        return self._gpus if measure in (USE, MEMORY) else self._containers
 
     def full_since(self, gpu: str) -> float | None:
         """From when on every look at a GPU is kept, half an hour at most; None for one that was not looked at."""
         found = [self._gpus.full_since(f"{measure} {gpu}") for measure in (USE, MEMORY)]
         return min((at + self._ahead for at in found if at is not None), default=None)
 
-    def process_points(self, key: str, since: float, until: float) -> list[Point]:
-        """GPU memory of a process in a time."""
-        return self._told(self._processes.points(key, since - self._ahead, until - self._ahead))
-
-    def process_peak(self, key: str) -> Peak | None:
-        """The most GPU memory a process had, and when."""
-        return self._told_peak(self._processes.peak(key))
+    @property
+    def happened(self) -> int:
+        """Grows with every event that is new or known better."""
+        return self._events.changes
 
     def events(self, gpu: str, since: float) -> list[PastEvent]:
         """What happened on a GPU from ``since`` on, oldest first; what lasted into that time too."""
@@ -186,15 +204,6 @@ class Pasts:
             self._newest = {other: when - (newest - at) for other, when in self._newest.items()}
         self._newest[source] = max(self._newest.get(source, at), at)
         return at - self._ahead
-
-    def _told(self, points: list[Point]) -> list[Point]:
-        ahead = self._ahead
-        if not ahead:
-            return points
-        return [point._replace(since=point.since + ahead, until=point.until + ahead) for point in points]
-
-    def _told_peak(self, peak: Peak | None) -> Peak | None:
-        return None if peak is None else Peak(peak.value, peak.at + self._ahead)
 
     # --- what happened ---
 
@@ -252,7 +261,6 @@ class Pasts:
         """A container's event: ``when`` by the machine's clock, else now; of one without GPUs nothing is told."""
         happened = at if when is None else when - self._ahead
         if self._gpus_of.get(of) and at - happened < DAY_S:
-            self.looks += 1
             self._events.add(PastEvent(happened, kind, name, words), self._gpus_of[of])
 
 

@@ -1,28 +1,22 @@
-"""Values over time in little room: each as it was seen for half an hour, then thinned so that no peak is lost.
+"""One value over time in little room: as it was seen for half an hour, then thinned so that no peak is lost.
 
-A track holds many series that are looked at together, and so share their moments. Numbers stand in arrays, four bytes
-each. How many there can be is bounded, whatever is fed and however long; where nothing was seen stays a gap.
+Numbers stand in arrays, four bytes each; where nothing was seen stays a gap.
 """
 
 from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-FULL_S = 1800.0
-"""So long every value is kept."""
-MOST_FULL = 3_700
-"""Looks of which every value is kept at most: half an hour of the quickest pace, two a second."""
 HELD_S = 12.0
 """A value stands until the next look, for so long at most: the slowest pace, and a little."""
-_SLACK = 64
-"""The oldest go when so many are due, not one by one."""
-_PARTS = 4
+PARTS = 4
+"""Numbers of a thinned entry."""
 _UNKNOWN = float("nan")
-_NOTHING = array("f", (_UNKNOWN,) * _PARTS)
+_NOTHING = array("f", (_UNKNOWN,) * PARTS)
 
 
 class Point(NamedTuple):
@@ -68,17 +62,17 @@ class _Thinned:
         """Take in a value, not older than the one before."""
         number = int(at // self._tier.each_s)
         parts = self._parts
-        gap = number - self._first - len(parts) // _PARTS + 1
+        gap = number - self._first - len(parts) // PARTS + 1
         if not parts or gap > self._tier.entries:
             del parts[:]
             self._first, gap = number, 1
         if gap > 0:
             parts.extend(_NOTHING * gap)
-            parts[-_PARTS:] = array("f", (value,) * _PARTS)
+            parts[-PARTS:] = array("f", (value,) * PARTS)
             self._total, self._count = value, 1
-            excess = len(parts) // _PARTS - self._tier.entries
+            excess = len(parts) // PARTS - self._tier.entries
             if excess > 0:
-                del parts[: excess * _PARTS]
+                del parts[: excess * PARTS]
                 self._first += excess
             return
         self._total += value
@@ -92,11 +86,11 @@ class _Thinned:
         """Entries that reach into ``since`` … ``until`` and begin before its end."""
         each_s, parts = self._tier.each_s, self._parts
         first = max(0, int(max(since, 0.0) // each_s) - self._first)
-        for place in range(first, len(parts) // _PARTS):
+        for place in range(first, len(parts) // PARTS):
             begins = (self._first + place) * each_s
             if begins >= until:
                 return
-            low, high, mean, last = parts[place * _PARTS : place * _PARTS + _PARTS]
+            low, high, mean, last = parts[place * PARTS : place * PARTS + PARTS]
             if low == low:
                 yield Point(begins, begins + each_s, low, high, mean, last)
 
@@ -169,115 +163,16 @@ class Series:
             for point in self._tiers[number].points(since, end):
                 yield point._replace(until=end) if point.until > end else point
 
+    def known(self, first: int, end: int) -> list[float]:
+        """The values of the looks ``first`` … ``end``, those that are unknown left out."""
+        values = self._full[max(0, first - self.slot) : max(0, end - self.slot)]
+        return [value for value in values if value == value]
+
+    def first_of(self, value: float, first: int) -> int:
+        """The first look from ``first`` on that had that value; there must be one."""
+        return self.slot + self._full.index(value, max(0, first - self.slot))
+
     @property
     def stored(self) -> int:
         """Numbers held."""
         return len(self._full) + sum(tier.stored for tier in self._tiers)
-
-
-class Track:
-    """Series that are looked at together.
-
-    Args:
-        tiers: How their past is thinned, the finest first.
-        most: Series at most; while so many are known, new ones are not taken in.
-        gone_s: One of which nothing was known for so long is dropped.
-    """
-
-    def __init__(self, tiers: tuple[Tier, ...], *, most: int, gone_s: float) -> None:
-        self._tiers = tiers
-        self._most = most
-        self._gone_s = gone_s
-        self._times = array("d")
-        self._base = 0
-        """Number of the look that the first of the moments is of."""
-        self._series: dict[str, Series] = {}
-        self._crowded_at: float | None = None
-        """The newest look at which there was no room for another."""
-
-    @property
-    def last_at(self) -> float | None:
-        """The newest look; None before the first."""
-        return self._times[-1] if self._times else None
-
-    def look(self, at: float, values: Mapping[str, float | None]) -> bool:
-        """Take in one look; one that is not later than the last is none, and False is returned.
-
-        Args:
-            at: When, in seconds of one clock that never goes back.
-            values: By name of the series; what is unknown or left out becomes a gap.
-        """
-        if self._times and at <= self._times[-1]:
-            return False
-        slot = self._base + len(self._times)
-        self._times.append(at)
-        for key, value in values.items():
-            if value is None or value != value:
-                continue
-            series = self._series.get(key) or self._new(key, slot, at)
-            if series is not None:
-                series.add(slot, at, value)
-        self._forget(at)
-        return True
-
-    def _new(self, key: str, slot: int, at: float) -> Series | None:
-        if len(self._series) >= self._most:
-            if self._crowded_at == at:
-                return None
-            # What was known longest ago makes room, unless that was at the look before, or at this one.
-            oldest = min(self._series, key=lambda each: self._series[each].last_at)
-            if self._series[oldest].last_at >= self._times[-2 if len(self._times) > 1 else -1]:
-                self._crowded_at = at
-                return None
-            del self._series[oldest]
-        series = self._series[key] = Series(self._tiers, slot)
-        return series
-
-    def _forget(self, at: float) -> None:
-        due = bisect_left(self._times, at - FULL_S)
-        due = max(due, len(self._times) - MOST_FULL)
-        if due < _SLACK:
-            return
-        del self._times[:due]
-        self._base += due
-        gone = [key for key, series in self._series.items() if at - series.last_at > self._gone_s]
-        for key in gone:
-            del self._series[key]
-        for series in self._series.values():
-            series.forget_before(self._base)
-
-    def points(self, key: str, since: float, until: float) -> list[Point]:
-        """What is known of a series in a time, oldest first; thinned where it is long ago, and gaps left out."""
-        series = self._series.get(key)
-        if series is None:
-            return []
-        full = list(series.full(self._base, self._times, since, until))
-        begins = self._times[0] if self._times else until
-        return [*series.thinned(since, min(until, begins)), *full] if since < begins else full
-
-    def full_since(self, key: str) -> float | None:
-        """From when on every value of a series is kept; None for one that is not known."""
-        series = self._series.get(key)
-        return None if series is None else self._times[max(0, series.slot - self._base)]
-
-    def peak(self, key: str) -> Peak | None:
-        """The highest value of a series since it is known."""
-        series = self._series.get(key)
-        return series.peak if series is not None else None
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._series
-
-    def __len__(self) -> int:
-        return len(self._series)
-
-    @property
-    def stored(self) -> int:
-        """Numbers held, of all series together."""
-        return len(self._times) + sum(series.stored for series in self._series.values())
-
-    @property
-    def stored_at_most(self) -> int:
-        """What :attr:`stored` never exceeds."""
-        full = MOST_FULL + _SLACK
-        return full + self._most * (full + _PARTS * sum(tier.entries for tier in self._tiers))

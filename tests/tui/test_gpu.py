@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from gpuconsole.gpu.forecast_model import Assessment, Subject
+from gpuconsole.gpu.state import MemoryState
 from gpuconsole.services.pasts import MEMORY
 from gpuconsole.services.ringing import gpu_key
 from gpuconsole.tui.app import ConsoleApp
 from gpuconsole.tui.screens.copying import CopyScreen
-from gpuconsole.tui.screens.details import ProcessDetails
+from gpuconsole.tui.screens.details import ProcessDetails, open_details
 from gpuconsole.tui.screens.gpu import GpuScreen
 from gpuconsole.tui.screens.subjects import GpuSubject
 from gpuconsole.tui.widgets.lines import Lines
@@ -19,7 +23,9 @@ from tests.rig.nvml import NvmlBox, box
 from tests.rig.nvml.gpu import GpuProcess
 from tests.rig.nvml.presets import busy
 from tests.tui.console import console, shown, until
+from tests.tui.looking import NOW, containers, feed, still
 
+__all__ = ["still"]
 GIB = 2**30
 
 
@@ -63,6 +69,7 @@ async def test_a_busy_gpu_in_full(nvml: NvmlBox, tmp_path: Path, size: tuple[int
         assert "█" in every_text(app) or "#" in every_text(app)
         assert "0 H200" in shown(app).splitlines()[0]
         assert all(len(line) <= size[0] for line in shown(app).splitlines())
+        assert "slowed by power cap, still" in every_text(app), "in the line of what happened"
         assert "1 min" in every_text(app)
         await pilot.press("z")
         assert "5 min" in every_text(app)
@@ -108,3 +115,49 @@ async def test_a_gpu_that_goes_is_said_and_comes_back(nvml: NvmlBox, tmp_path: P
         await until(pilot, lambda: "failed" in every_text(app))
         nvml.write(whole)
         await until(pilot, lambda: "failed" not in every_text(app))
+
+
+async def test_the_forecast_is_drawn_ahead_and_goes_with_its_trend(still: Callable[..., ConsoleApp]) -> None:
+    app = still()
+    async with app.run_test(size=(120, 36)) as pilot:
+        await feed(pilot)
+        assert app.host_view is not None
+        await opened(app)
+        await pilot.pause()
+        assert "full in" not in every_text(app)
+        told = Assessment(Subject.GPU, "0", 0, None, MemoryState.RISK, 45.0, "grew 12 GiB in 60 s")
+        first, *others = app.host_view.gpus
+        app.host_view = replace(app.host_view, gpus=(replace(first, outlook=told), *others))
+        await until(pilot, lambda: "full in about 45 s" in every_text(app))
+        assert any(set("⣀⠤⠒⠉") & set(line) for line in every_text(app).splitlines())
+        app.host_view = replace(app.host_view, gpus=(first, *others))
+        await until(pilot, lambda: "full in" not in every_text(app))
+
+
+async def test_the_span_grows_with_what_is_remembered_until_a_person_chooses(still: Callable[..., ConsoleApp]) -> None:
+    app = still()
+    async with app.run_test(size=(120, 36)) as pilot:
+        await feed(pilot)  # four minutes
+        await opened(app)
+        await pilot.pause()
+        seen = [every_text(app).split("·")[1].split("  ")[0].strip()]
+        for _ in range(6):
+            await pilot.press("z")
+            seen.append(every_text(app).split("·")[1].split("  ")[0].strip())
+        assert seen == ["5 min", "30 min", "2 h", "6 h", "24 h", "1 min", "5 min"]
+
+
+async def test_a_container_and_a_process_show_their_half_hour(still: Callable[..., ConsoleApp]) -> None:
+    app = still()
+    async with app.run_test(size=(120, 36)) as pilot:
+        await feed(pilot)
+        for back in range(900, -1, -10):
+            app.history.containers_listed(containers(), at=NOW - back)
+        assert app.containers is not None
+        assert app.host_view is not None
+        for thing, words in ((app.containers[0], ["GPU", "RAM", "CPU"]), (app.host_view.gpus[0].holders[0], ["GiB"])):
+            open_details(app, thing)
+            await pilot.pause()
+            text = shown(app).partition("last 30 min")[2].splitlines()[: len(words)]
+            assert all(word in line for word, line in zip(words, text, strict=True)), text
+            app.pop_screen()

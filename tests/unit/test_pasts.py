@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
@@ -15,13 +16,14 @@ from hypothesis import strategies as st
 from gpuconsole.engine.model import Container, ContainerState, Usage
 from gpuconsole.gpu.model import Gpu, GpuSnapshot, GpuStatus
 from gpuconsole.host.model import GpuView, Holder, HostView
-from gpuconsole.services import series
+from gpuconsole.services import track as tracks
 from gpuconsole.services.containers import ContainerGpu, ContainerView
 from gpuconsole.services.pastevents import EventKind, PastEvent
-from gpuconsole.services.pasts import CPU, GPU_MEMORY, MEMORY, RAM, USE, Pasts
+from gpuconsole.services.pasts import CPU, GPU_MEMORY, MEMORY, PROCESS, RAM, USE, Pasts
 from gpuconsole.services.ringing import process_key
 from gpuconsole.services.runs import Run, RunKind, RunState
-from gpuconsole.services.series import Point, Tier, Track
+from gpuconsole.services.series import Point, Tier
+from gpuconsole.services.track import Column, Track
 
 GIB = 2**30
 BEGAN = 1_800_000_000.0
@@ -92,6 +94,53 @@ def test_what_is_told_has_no_holes_where_none_were(pace_s: float) -> None:
     assert points[-1].until >= BEGAN + (looks - 1) * pace_s
 
 
+def test_parts_of_a_time_stand_for_moments_not_for_looks() -> None:
+    track = Track((Tier(15, 480),), most=1, gone_s=DAY)
+    for at, value in ((1.5, 10.0), (1.7, 30.0), (9.5, 7.0)):
+        track.look(BEGAN + at, {"a": value})
+    found = track.columns("a", BEGAN, 1.0, 12)
+    known = {number: column for number, column in enumerate(found) if column is not None}
+    assert known[1] == Column(10, 30, 20)
+    assert all(known[number] == Column(30, 30, 30) for number in range(2, 9)), "it stands until the next look"
+    assert known[9] == known[11] == Column(7, 7, 7)
+    assert 0 not in known
+    assert track.columns("a", BEGAN + 1, 1.0, 11) == found[1:], "the picture moves by whole parts"
+    assert track.columns("a", BEGAN + 40, 1.0, 5) == [None] * 5, "but not for ever"
+    assert track.columns("b", BEGAN, 1.0, 5) == [None] * 5
+
+
+@pytest.mark.parametrize("each_s", [3.0, 60.0, 500.0])
+def test_parts_of_a_time_hold_every_peak_and_every_gap(each_s: float) -> None:
+    chance = random.Random(7)
+    track = Track((Tier(15, 480), Tier(120, 720)), most=1, gone_s=DAY)
+    fed: list[tuple[float, float]] = []
+    for second in range(20_000):
+        if 4000 < second < 6000:
+            continue
+        fed.append((BEGAN + second, float(chance.randrange(1000))))
+        track.look(BEGAN + second, {"a": fed[-1][1]})
+    end, count = BEGAN + 20_000, int(20_000 / each_s)
+    found = track.columns("a", end - count * each_s, each_s, count)
+    moments, values = [at for at, _ in fed], [value for _, value in fed]
+    tops = set()
+    for number, column in enumerate(found):
+        since = end - count * each_s + number * each_s
+        mine = values[bisect_left(moments, since) : bisect_left(moments, since + each_s)]
+        near = values[bisect_left(moments, since - 121) : bisect_left(moments, since + each_s + 121)]
+        assert column is None or (min(near) <= column.low <= column.mean <= column.high <= max(near))
+        assert column is not None or not mine
+        assert column is None or near
+        tops.add(column.high if column is not None else 0.0)
+    assert max(tops) == max(values)
+    assert None in found
+    top = track.highest("a", BEGAN, end)
+    assert top is not None
+    assert top.value == max(value for _, value in fed)
+    recent = track.highest("a", end - 600, end)
+    assert recent is not None
+    assert (recent.at, recent.value) == max(fed[-600:], key=lambda each: (each[1], -each[0]))
+
+
 def test_gaps_stay_gaps() -> None:
     pasts = Pasts()
     for second in range(600):
@@ -108,9 +157,10 @@ def test_gaps_stay_gaps() -> None:
         unknown = [BEGAN + 600 + 120, BEGAN + 800, BEGAN + HOUR, BEGAN + suspended + 700]
         assert not [point for point in points for at in unknown if point.since <= at < point.until]
     # The clock goes on where looks fail, and nothing is made up meanwhile.
-    before = pasts.looks
-    pasts.host_looked(replace(lost[0], snapshot=replace(lost[0].snapshot, problem="The driver does not answer.")))
-    assert pasts.looks == before
+    before = pasts.stored
+    failed = replace(lost[0].snapshot, taken_at=end + 5, problem="The driver does not answer.")
+    pasts.host_looked(replace(lost[0], snapshot=failed))
+    assert pasts.stored == before
 
 
 def test_a_clock_that_is_put_back_leaves_the_past_before_the_present() -> None:
@@ -165,7 +215,7 @@ def test_whatever_is_fed_is_bounded_and_told_in_order(fed: list[tuple[float, int
 
 @pytest.mark.parametrize("pace_s", [0.02, 1.0])
 def test_the_room_of_many_short_processes_is_bounded(monkeypatch: pytest.MonkeyPatch, pace_s: float) -> None:
-    monkeypatch.setattr(series, "MOST_FULL", 300)
+    monkeypatch.setattr(tracks, "MOST_FULL", 300)
     pasts = Pasts()
     for number in range(2000):
         at = BEGAN + number * pace_s
@@ -175,7 +225,7 @@ def test_the_room_of_many_short_processes_is_bounded(monkeypatch: pytest.MonkeyP
 
 
 def test_once_it_is_full_it_grows_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(series, "MOST_FULL", 300)
+    monkeypatch.setattr(tracks, "MOST_FULL", 300)
     track = Track((Tier(5, 40), Tier(60, 30)), most=4, gone_s=100)
     stored = []
     for number in range(20_000):
@@ -190,13 +240,13 @@ def test_more_processes_than_are_remembered_do_not_push_each_other_out() -> None
     holders = [holder(pid, GIB) for pid in range(600)]
     for second in range(5):
         pasts.host_looked(host(BEGAN + second, GIB, 0, *holders))
-    known = [one for one in holders if pasts.process_points(process_key(one), BEGAN, BEGAN + 10)]
+    known = [one for one in holders if pasts.points(PROCESS, process_key(one), BEGAN, BEGAN + 10)]
     assert len(known) == 512
-    assert all(len(pasts.process_points(process_key(one), BEGAN, BEGAN + 10)) == 5 for one in known)
+    assert all(len(pasts.points(PROCESS, process_key(one), BEGAN, BEGAN + 10)) == 5 for one in known)
     # Those that are gone make room for those that come.
     pasts.host_looked(host(BEGAN + 5, GIB, 0, holder(9999, 2 * GIB)))
     pasts.host_looked(host(BEGAN + 6, GIB, 0, holder(9999, 2 * GIB)))
-    assert highest(pasts.process_points(process_key(holder(9999, 0)), BEGAN, BEGAN + 10)) == 2 * GIB
+    assert highest(pasts.points(PROCESS, process_key(holder(9999, 0)), BEGAN, BEGAN + 10)) == 2 * GIB
 
 
 def test_a_process_is_not_its_pid() -> None:
@@ -204,7 +254,7 @@ def test_a_process_is_not_its_pid() -> None:
     pasts.host_looked(host(BEGAN, GIB, 0, holder(7, 9 * GIB)))
     later = holder(7, GIB, started_at=BEGAN + 50)
     pasts.host_looked(host(BEGAN + 60, GIB, 0, later))
-    assert highest(pasts.process_points(process_key(later), BEGAN, BEGAN + 61)) == GIB
+    assert highest(pasts.points(PROCESS, process_key(later), BEGAN, BEGAN + 61)) == GIB
 
 
 def test_containers_have_a_past_of_their_own_which_goes_with_them() -> None:

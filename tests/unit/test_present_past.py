@@ -19,7 +19,6 @@ from gpuconsole.host.model import GpuView, Holder, HostView
 from gpuconsole.services.containers import ContainerGpu, ContainerView
 from gpuconsole.services.pastevents import EventKind, PastEvent
 from gpuconsole.services.pasts import Pasts
-from gpuconsole.services.series import Point
 from gpuconsole.tui.present import chart, chartaxis, gpupast, pastevents
 from gpuconsole.tui.present.chart import Line, Times
 from gpuconsole.tui.present.gpupast import SPANS_S, Look
@@ -36,10 +35,6 @@ def utc(monkeypatch: pytest.MonkeyPatch) -> Any:
     yield
     monkeypatch.undo()
     time.tzset()
-
-
-def point(since: float, value: float, lasts: float = 1.0) -> Point:
-    return Point(since, since + lasts, value, value, value, value)
 
 
 def text(lines: list[Line]) -> list[str]:
@@ -64,21 +59,6 @@ def past_of(*views: tuple[float, GpuView]) -> Pasts:
 
 def steady(seconds: int, view: GpuView | None = None) -> Pasts:
     return past_of(*((NOW - back, view or seen()) for back in range(seconds, -1, -1)))
-
-
-def test_columns_stand_for_moments_not_for_samples() -> None:
-    points = [point(NOW - 8.5, 10, 0.2), point(NOW - 8.3, 30, 0.2), point(NOW - 0.5, 7)]
-    found = chart.columns(points, Times(NOW, 10, 10))
-    assert [column and column.mean for column in found if column] == [20.0, 7.0, 7.0]
-    assert (found[0] or chart.Column(0, 0, 0)).high == 30
-    later = chart.columns(points, Times(NOW + 1, 10, 10))
-    assert later[:-1] == found[1:], "the picture moves by whole columns"
-    assert later[-1] is None, "what ended is not drawn on"
-
-
-def test_what_lasts_longer_than_a_column_fills_those_it_lasts() -> None:
-    found = chart.columns([point(NOW - 9, 5, 4), point(NOW - 5, 9, 1)], Times(NOW, 10, 10))
-    assert [column and column.high for column in found] == [5, 5, 5, 5, 9, None, None, None, None, None]
 
 
 @given(st.lists(st.one_of(st.none(), st.floats(0, 200)), min_size=1, max_size=50), st.integers(1, 9))
@@ -169,6 +149,8 @@ def test_what_lasts_is_a_line_and_what_happened_a_sign_of_its_own() -> None:
     times = Times(NOW, 10, 10)
     line = chartaxis.marks([("1", NOW - 8.5, NOW - 4.5), ("2", NOW - 2.5, None), ("3", NOW - 2.4, None)], times)
     assert line[1].text == "1──── 23  "
+    crowded = chartaxis.marks([(str(number), NOW, None) for number in range(1, 4)], times)
+    assert crowded[1].text == "       321", "at the edge they stand before it"
     before = chartaxis.marks([("1", NOW - 500, NOW)], times)
     assert before[1].text == "1─────────"
 

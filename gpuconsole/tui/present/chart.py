@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 
-from gpuconsole.services.series import Point
 from gpuconsole.tui.present.cell import Cell, Tone
 from gpuconsole.tui.theme import Glyphs
 
@@ -16,14 +15,6 @@ Line = tuple[Cell, ...]
 _LABEL = 6
 LEFT = _LABEL + 1
 """Cells before the first column: the scale."""
-
-
-class Column(NamedTuple):
-    """What a value was in one column's time."""
-
-    low: float
-    high: float
-    mean: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,33 +51,6 @@ class Times:
         """The column of a moment, which may be outside; of what is to come, as drawn."""
         column = int(at // self.each_s) - int(self.end / self.each_s) + self.past - 1
         return column if column < self.past else column + 1
-
-
-def columns(points: Iterable[Point], times: Times) -> list[Column | None]:
-    """What each column of the past holds; None where nothing is known.
-
-    A point belongs to the column it begins in; it fills others, up to its end, where nothing else begins.
-    """
-    begun: list[list[Point]] = [[] for _ in range(times.past)]
-    held: list[Point | None] = [None] * times.past
-    first = int(times.end / times.each_s) - times.past + 1
-    for point in points:
-        place = int(point.since // times.each_s) - first
-        if 0 <= place < times.past:
-            begun[place].append(point)
-        to = min(times.past - 1, int(point.until / times.each_s - 1e-6) - first)
-        for other in range(max(0, place + 1), to + 1):
-            held[other] = point
-    return [_column(begun[place] or [one for one in (held[place],) if one]) for place in range(times.past)]
-
-
-def _column(points: Sequence[Point]) -> Column | None:
-    if not points:
-        return None
-    weights = [point.until - point.since for point in points]
-    total = sum(weights)
-    mean = sum(point.mean * weight for point, weight in zip(points, weights, strict=True)) / total
-    return Column(min(point.low for point in points), max(point.high for point in points), mean)
 
 
 def area(values: Sequence[float | None], height: int, glyphs: Glyphs, *, top: float) -> list[str]:

@@ -13,6 +13,8 @@ _STEPS_S = (5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_
 _APART = 3
 """Cells between two labels at least."""
 _NOW = "now"
+_BESIDE = (0, 1, 2, -1, -2)
+"""Where a sign goes whose column is taken."""
 
 
 def clock(at: float, *, seconds: bool = False) -> str:
@@ -66,7 +68,8 @@ def marks(spans: Sequence[tuple[str, float, float | None]], times: Times) -> Lin
     signed: set[int] = set()
     for sign, since, _ in spans:
         place = max(0, times.place(since))
-        free = next((each for each in range(place, min(place + 3, times.past)) if each not in signed), None)
+        near = (place + step for step in _BESIDE if 0 <= place + step < times.past)
+        free = next((each for each in near if each not in signed), None)
         if free is not None:
             row[free] = sign
             signed.add(free)

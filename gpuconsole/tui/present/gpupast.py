@@ -9,11 +9,12 @@ from gpuconsole.core.text import duration, gib
 from gpuconsole.gpu.forecast_words import about
 from gpuconsole.host.model import GpuView, Holder
 from gpuconsole.services.containers import ContainerView
-from gpuconsole.services.pasts import CPU, DAY_S, GPU_MEMORY, MEMORY, RAM, USE, Pasts
+from gpuconsole.services.pasts import CPU, DAY_S, GPU_MEMORY, MEMORY, PROCESS, RAM, USE, Pasts
 from gpuconsole.services.ringing import gpu_key, process_key
-from gpuconsole.services.series import Peak, Point
+from gpuconsole.services.series import Peak
+from gpuconsole.services.track import Column
 from gpuconsole.tui.present import chart, chartaxis, pastevents
-from gpuconsole.tui.present.cell import Cell
+from gpuconsole.tui.present.cell import Cell, Tone
 from gpuconsole.tui.present.chart import Ahead, Line, Scale, Times
 from gpuconsole.tui.present.details import Field
 from gpuconsole.tui.present.gpu import STATE_TONES, sparkline
@@ -30,6 +31,7 @@ _SHORTEST, _TALLEST = 2, 12
 _AHEAD = 4
 """The part of a chart that is for what is to come, when something is: one of so many."""
 _SPARK_S = 1800.0
+_OFTEN_S, _SELDOM_S = 0.5, 10.0
 GIB = 2**30
 
 
@@ -51,6 +53,12 @@ def fitting_span(remembered_s: float, eta_s: float | None) -> float:
     """The shortest span that holds what is remembered, half an hour of it at most, and half the way of the forecast."""
     wanted = max(min(remembered_s, _FITTED_S), min(DAY_S, (eta_s or 0.0) * (_AHEAD - 1) / 2))
     return next((span for span in SPANS_S if span >= wanted), SPANS_S[-1])
+
+
+def pace_s(span_s: float, width: int) -> float:
+    """How often charts of so many cells are worth drawing anew: some times a column, and every ten seconds."""
+    cells = width / (2 if width >= _BESIDE else 1)
+    return min(_SELDOM_S, max(_OFTEN_S, span_s / cells / 4))
 
 
 def charts(view: GpuView, pasts: Pasts, look: Look) -> list[Line]:
@@ -76,7 +84,7 @@ def charts(view: GpuView, pasts: Pasts, look: Look) -> list[Line]:
 
 
 def _use(view: GpuView, pasts: Pasts, times: Times, height: int, look: Look) -> list[Line]:
-    found = chart.columns(pasts.points(USE, gpu_key(view), times.begins, times.end), times)
+    found = _columns(pasts, USE, gpu_key(view), times)
     known = [column for column in found if column is not None]
     if known:
         mean = sum(column.mean for column in known) / len(known)
@@ -97,9 +105,8 @@ def _use(view: GpuView, pasts: Pasts, times: Times, height: int, look: Look) -> 
 
 def _memory(view: GpuView, pasts: Pasts, times: Times, height: int, look: Look) -> list[Line]:
     key = gpu_key(view)
-    points = pasts.points(MEMORY, key, times.begins, times.end)
-    found = chart.columns(points, times)
-    peak = _peak(points, pasts.peak(MEMORY, key), times)
+    found = _columns(pasts, MEMORY, key, times)
+    peak = _peak(pasts, key, times)
     words = []
     if (eta_s := _eta_s(view)) is not None and view.outlook is not None:
         words.append(Cell(f"  full in {about(eta_s)}", STATE_TONES[view.outlook.state] or "watch"))
@@ -127,12 +134,14 @@ def _nothing(view: GpuView, name: str) -> Cell:
     return Cell(f"  – {view.gpu.unknown.get(name) or view.gpu.problem or 'nothing is known of this time'}", "dim")
 
 
-def _peak(points: Sequence[Point], ever: Peak | None, times: Times) -> Peak | None:
+def _columns(pasts: Pasts, measure: str, key: str, times: Times) -> list[Column | None]:
+    return pasts.columns(measure, key, times.begins, times.each_s, times.past)
+
+
+def _peak(pasts: Pasts, key: str, times: Times) -> Peak | None:
     """The highest in a time: when it was is known exactly where that is the highest of all."""
-    if ever is not None and ever.at >= times.begins:
-        return ever
-    highest = max(points, key=lambda point: point.high, default=None)
-    return None if highest is None else Peak(highest.high, highest.since)
+    ever = pasts.peak(MEMORY, key)
+    return ever if ever is not None and ever.at >= times.begins else pasts.highest(MEMORY, key, times.begins, times.end)
 
 
 def _eta_s(view: GpuView) -> float | None:
@@ -190,34 +199,35 @@ def _when(at: float, now: float) -> str:
 
 def process_field(holder: Holder, pasts: Pasts, look: Look) -> Field:
     """GPU memory of a process in the last half an hour; empty while little is known."""
-    key = process_key(holder)
-    points = pasts.process_points(key, look.now - _SPARK_S, look.now)
-    line = _spark("", points, pasts.process_peak(key), look, memory=True)
+    line = _spark("", pasts, PROCESS, process_key(holder), look)
     return Field("last 30 min", () if line is None else (line,))
 
 
 def container_field(view: ContainerView, pasts: Pasts, look: Look) -> Field:
     """GPU memory, RAM and CPU of a container in the last half an hour; empty while little is known."""
-    lines = []
-    for word, measure in (("GPU", GPU_MEMORY), ("RAM", RAM), ("CPU", CPU)):
-        of = view.container.id
-        points = pasts.points(measure, of, look.now - _SPARK_S, look.now)
-        lines.append(_spark(f"{word}  ", points, pasts.peak(measure, of), look, memory=measure != CPU))
+    lines = [
+        _spark(f"{word}  ", pasts, measure, view.container.id, look)
+        for word, measure in (("GPU", GPU_MEMORY), ("RAM", RAM), ("CPU", CPU))
+    ]
     return Field("last 30 min", tuple(line for line in lines if line is not None))
 
 
-def _spark(name: str, points: Sequence[Point], peak: Peak | None, look: Look, *, memory: bool) -> Line | None:
+def _spark(name: str, pasts: Pasts, measure: str, key: str, look: Look) -> Line | None:
     """One measure in one line; None where there is no room, or nothing to be seen yet."""
     room = min(30, look.width - 48)
-    top = max((point.high for point in points), default=0.0)
-    if room < 8 or not top or points[-1].until - points[0].since < 2 * _SPARK_S / room:
+    if room < 8:
         return None
-    found = chart.columns(points, Times(look.now, _SPARK_S, room))
+    found = _columns(pasts, measure, key, Times(look.now, _SPARK_S, room))
+    known = [column for column in found if column is not None]
+    top = max((column.high for column in known), default=0.0)
+    if len(known) < 3 or not top:
+        return None
+    unit, word = (1.0, "%") if measure == CPU else (GIB, "GiB")
+    form = "{:.0f}" if measure == CPU else "{:.1f}"
+    ends = dict.fromkeys(form.format(value / unit) for value in (min(column.low for column in known), top))
     picture = sparkline([None if each is None else each.high for each in found], room, look.glyphs, top=top)
-    low = min(point.low for point in points)
-    ends = [f"{low / GIB:.1f}", f"{top / GIB:.1f}"] if memory else [f"{low:.0f}", f"{top:.0f}"]
-    words = f"{' … '.join(dict.fromkeys(ends))} {'GiB' if memory else '%'}"
-    more = ""
-    if peak is not None and peak.value > top:
-        more = f"  most ever {f'{peak.value / GIB:.1f}' if memory else f'{peak.value:.0f}'}, {_when(peak.at, look.now)}"
-    return (Cell(name), Cell(picture, "info" if memory else "accent"), Cell(f"  {words}"), Cell(more, "dim"))
+    peak, more = pasts.peak(measure, key), ""
+    if peak is not None and peak.value > top * 1.001:  # what is thinned is rounded
+        more = f"  most ever {form.format(peak.value / unit)}, {_when(peak.at, look.now)}"
+    tone: Tone = "accent" if measure == CPU else "info"
+    return (Cell(name), Cell(picture, tone), Cell(f"  {' … '.join(ends)} {word}"), Cell(more, "dim"))

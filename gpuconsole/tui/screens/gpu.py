@@ -9,6 +9,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 
+from gpuconsole.gpu.forecast_words import about
 from gpuconsole.host.model import GpuView, Holder
 from gpuconsole.services.ringing import process_key
 from gpuconsole.services.runs import RunKind
@@ -118,7 +119,15 @@ class GpuScreen(DetailsScreen):
             since = app.history.full_since(self.subject.key(view))
             eta_s = view.outlook.eta_s if view.outlook is not None else None
             self._span_s = max(self._span_s, gpupast.fitting_span(0.0 if since is None else now - since, eta_s))
-        made_from = (app.history.looks, int(now), self._span_s, self.size, view.outlook, view.gpu.problem)
+        ahead = "" if view.outlook is None or view.outlook.eta_s is None else about(view.outlook.eta_s)
+        state = (view.gpu.problem, view.outlook and view.outlook.state, ahead)
+        made_from = (
+            int(now / gpupast.pace_s(self._span_s, width)),
+            app.history.happened,
+            self._span_s,
+            self.size,
+            state,
+        )
         if made_from == self._charted:
             return
         self._charted = made_from
