@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from gpuconsole.core.text import gib, shorten
 from gpuconsole.gpu.model import Gpu
 from gpuconsole.gpu.state import MemoryState
+from gpuconsole.host.account import PartKind
+from gpuconsole.host.accounting import account_in
 from gpuconsole.host.model import GpuView
-from gpuconsole.host.state import memory_state
+from gpuconsole.host.state import FREE_BELOW_BYTES, memory_state
 from gpuconsole.tui.present.cell import EMPTY, Cell, Tone
 from gpuconsole.tui.theme import Glyphs
 
@@ -114,6 +116,8 @@ def holders_cell(view: GpuView) -> Cell:
         or f"{holder.user or 'pid'}:{holder.pid}"
         for holder in view.holders
     )
+    if not names and not view.given_to and account_in(view).bytes_of(PartKind.UNATTRIBUTED) >= FREE_BELOW_BYTES:
+        return Cell("nobody listed", "dim")
     # In the words of the list GPUs are picked from.
     idle = [f"{name} (idle)" for name in view.given_to if name not in names]
     return Cell(", ".join([*(str(name) for name in names), *idle]), "dim" if names or idle else "")
