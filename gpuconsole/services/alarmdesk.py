@@ -32,10 +32,10 @@ class Standing(StrEnum):
 
     RINGS = "rang"
     """It stands, and rang."""
-    QUIET = "quiet"
-    """It stands, and does not ring: by the user's configuration, or because another one rang for the same cause."""
     ENDED = "ended"
     """Something is gone."""
+    QUIET = "quiet"
+    """It stands, and does not ring: by the user's configuration, or because another one rang for the same cause."""
     OVER = "over"
     """It rang, and does not stand any more."""
     DISMISSED = "dismissed"

@@ -25,6 +25,8 @@ MOST_APART = 2
 KEPT_S = 600.0
 """So long a subject that is not seen any more is remembered: a list of processes may fail for a while."""
 _LEAST = MemoryState.RISK
+_GONE = (MemoryState.FREE, MemoryState.FAILED)
+"""Of a process: it has ended, and what it held is free."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +117,12 @@ class Alarms:
             now: Seconds; only differences matter.
             names: What each subject is called; one that is missing is called as it was before.
         """
-        for each in outlooks:
-            self._take(each, self._named(each, names or {}), now)
+        said = tuple(outlooks)
+        ended = frozenset(each.gpu for each in said if each.subject is Subject.PROCESS and each.state in _GONE)
+        for each in said:
+            self._take(
+                each, self._named(each, names or {}), now, at_once=each.subject is Subject.GPU and each.gpu in ended
+            )
         self._forget(now)
         due = [entry for entry in self._entries.values() if self._is_due(entry, now)]
         if self._told_at is not None and 0 <= now - self._told_at < GATHER_S:
@@ -150,7 +156,7 @@ class Alarms:
         known = self._entries.get(self._keys.get(said.key, ""))
         return known.named if known is not None else Named(f"{said.subject.value} {said.id}", usual_name(said))
 
-    def _take(self, said: Assessment, named: Named, now: float) -> None:
+    def _take(self, said: Assessment, named: Named, now: float, *, at_once: bool) -> None:
         self._keys[said.key] = named.key
         entry = self._entries.get(named.key)
         if entry is None:
@@ -163,7 +169,7 @@ class Alarms:
             entry.last, entry.standing = said, None
             return
         level = said.state if said.state.severity >= _LEAST.severity else None
-        _stand(entry, level, now)
+        _stand(entry, level, now, at_once=at_once or said.state is MemoryState.FREE)
         if level is not None or entry.standing is None:
             entry.last = said
 
@@ -206,7 +212,8 @@ class Alarms:
         for other in self._entries.values():
             if other is entry or other.last.gpu != gpu or other.seen_at != now or other.standing is None:
                 continue
-            known = other in told or max(other.told, self._dismissed(other.named.key)) >= _severity(entry)
+            rang = 0 if other.fell else other.told
+            known = other in told or max(rang, self._dismissed(other.named.key)) >= _severity(entry)
             if not known or other.standing.severity < _severity(entry):
                 continue
             if other.last.subject is Subject.GPU and other.for_others:
@@ -231,8 +238,8 @@ class Alarms:
         )  # fmt: skip
 
 
-def _stand(entry: _Entry, level: MemoryState | None, now: float) -> None:
-    """Take in the state of now: higher at once, lower only after it stayed lower."""
+def _stand(entry: _Entry, level: MemoryState | None, now: float, *, at_once: bool = False) -> None:
+    """Take in the state of now: higher at once, lower only after it stayed lower, or ``at_once``: it is plain why."""
     before = entry.standing.severity if entry.standing is not None else 0
     severity = level.severity if level is not None else 0
     if severity >= before:
@@ -242,7 +249,7 @@ def _stand(entry: _Entry, level: MemoryState | None, now: float) -> None:
         return
     if entry.lower_since is None or entry.lower_since > now:
         entry.lower_since = now
-    if now - entry.lower_since >= CALM_S:
+    if at_once or now - entry.lower_since >= CALM_S:
         entry.standing, entry.lower_since, entry.since = level, None, now
         entry.fell = entry.fell or severity < entry.told
         entry.for_others = frozenset()

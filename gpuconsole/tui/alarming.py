@@ -7,6 +7,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from textual.notifications import Notification, Notify
+from textual.widgets._toast import Toast
 
 from gpuconsole.core.errors import ConsoleError
 from gpuconsole.gpu.forecast_model import Subject
@@ -45,8 +46,6 @@ class Alarming:
         self._desk = self._new_desk()
         self._looked_at = 0.0
         self._toast: Notification | None = None
-        self._seen: frozenset[tuple[str, MemoryState]] = frozenset()
-        """What the toast was about when it was last put up."""
         self._asked: set[tuple[str, float | None]] = set()
         """Ends that were explained, or are being: container id and when."""
         self._failures: set[str] = set()
@@ -129,23 +128,26 @@ class Alarming:
 
     def _keep_toast(self, *, fresh: bool) -> None:
         """Let the toast say what asks for somebody now; one that was put away comes back only with news."""
-        app, current = self._app, self._desk.current()
-        about = frozenset((each.key, each.state) for each in current)
-        stands = self._toast is not None and self._toast in app._notifications
-        if about == self._seen and not (fresh and not stands):
+        app, current, toast = self._app, self._desk.current(), self._standing_toast
+        if toast is None and not (fresh and current):
             return
-        if not stands and not fresh:
-            self._seen = about & self._seen
+        title = present.toast_title(current, recorded=self._recorded) if current else ""
+        text = present.toast(current, app.keys) if current else ""
+        if toast is not None and current and not fresh:
+            if (toast.title, toast.message) != (title, text):
+                toast.title, toast.message = title, text
+                for each in app.screen.query(Toast):
+                    each.refresh(layout=True)
             return
-        self._seen = about
-        if self._toast is not None and self._toast in app._notifications:
-            app._unnotify(self._toast)
-        self._toast = None
+        self.put_away()
         if current:
-            title = present.toast_title(current, recorded=self._recorded)
-            text = present.toast(current, app.keys)
             self._toast = Notification(text, title, "error", _STAYS_S, markup=False)
             app.post_message(Notify(self._toast))
+
+    @property
+    def _standing_toast(self) -> Notification | None:
+        """The toast, as long as nobody has clicked it away."""
+        return self._toast if self._toast is not None and self._toast in self._app._notifications else None
 
     # --- what is shown and done ---
 
@@ -171,8 +173,8 @@ class Alarming:
 
     def put_away(self) -> None:
         """The alarms are being looked at: the toast has done its work."""
-        if self._toast is not None and self._toast in self._app._notifications:
-            self._app._unnotify(self._toast)
+        if (toast := self._standing_toast) is not None:
+            self._app._unnotify(toast)
         self._toast = None
 
     def dismiss(self, listed: Listed) -> None:

@@ -14,27 +14,26 @@ from tests.forecast.truth import CALM, GROWTH, Recording, recordings
 RECORDINGS = recordings()
 
 
-def rung(run: Recording, least: MemoryState) -> list[Alarm]:
-    """What rang in a recording; the alarm's time is the sample's."""
-    alarms, forecaster = Alarms(least=least), Forecaster()
-    return [
-        part
-        for sample in run.samples
-        for whole in alarms.looked(forecaster.feed(sample), sample.t)
-        for part in whole.parts or (whole,)
-    ]
+def rung(run: Recording, *levels: MemoryState) -> list[list[Alarm]]:
+    """What rang in a recording from each of ``levels`` on; an alarm's time is the sample's."""
+    forecaster, alarms = Forecaster(), [Alarms(least=least) for least in levels]
+    found: list[list[Alarm]] = [[] for _ in levels]
+    for sample in run.samples:
+        said = forecaster.feed(sample)
+        for each, into in zip(alarms, found, strict=True):
+            into += [part for whole in each.looked(said, sample.t) for part in whole.parts or (whole,)]
+    return found
 
 
 @pytest.mark.parametrize("run", [run for run in RECORDINGS if run.kind in CALM], ids=lambda run: run.name)
 def test_a_calm_run_rings_nothing_by_default(run: Recording) -> None:
-    assert rung(run, MemoryState.CRITICAL) == []
+    assert rung(run, MemoryState.CRITICAL) == [[]]
 
 
 @pytest.mark.parametrize("run", [run for run in RECORDINGS if run.kind in GROWTH], ids=lambda run: run.name)
 def test_what_grows_until_it_is_full_rings_before_it_is_and_no_state_twice(run: Recording) -> None:
     assert run.oom_t is not None
-    for least in (MemoryState.CRITICAL, MemoryState.RISK):
-        found = rung(run, least)
+    for found in rung(run, MemoryState.CRITICAL, MemoryState.RISK):
         before = [each for each in found if each.state is not MemoryState.FAILED and each.at <= run.oom_t]
         assert before, "nobody was told"
         for key, count in Counter((each.key, each.state) for each in found).items():

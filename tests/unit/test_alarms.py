@@ -150,6 +150,18 @@ def test_a_failure_is_always_told_and_told_once() -> None:
     assert alarms.standing() == ()
 
 
+@pytest.mark.parametrize("end", [FAILED, MemoryState.FREE])
+def test_with_the_process_that_filled_it_the_alarm_of_its_gpu_is_over(end: MemoryState) -> None:
+    alarms = Alarms()
+    told(alarms, *every_second(0, 10, process(7, CRITICAL), gpu(CRITICAL)))
+    assert len(alarms.standing()) == 2
+    alarms.looked((process(7, end), gpu(STEADY)), 10.0)
+    assert alarms.standing() == ()
+    alarms.looked((process(8, CRITICAL), gpu(CRITICAL)), 11.0)
+    alarms.looked((process(7, end, gpu=1), gpu(STEADY, index=1), process(8, CRITICAL), gpu(STEADY)), 12.0)
+    assert {each.subject for each in alarms.standing()} == {Subject.PROCESS, Subject.GPU}, "another GPU says nothing"
+
+
 def test_one_that_comes_while_others_are_gathered_is_not_lost() -> None:
     alarms = Alarms()
     assert alarms.looked((process(1, CRITICAL),), 0.0)
