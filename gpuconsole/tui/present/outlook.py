@@ -126,6 +126,10 @@ def line(host: HostView, said: Assessment, width: int, glyphs: Glyphs) -> tuple[
 
 def _forms(host: HostView, said: Assessment) -> Iterable[str]:
     """What can be said, the longest first."""
+    if said.state is MemoryState.FAILED and said.pid is not None:
+        yield f"process {said.pid}: {said.why}"
+        yield f"process {said.pid} ended as memory ran out, most likely; its log says more"
+        return
     yield said.why
     if said.rate_bytes_s is None or said.eta_s is None or said.state not in ALARMING:
         return

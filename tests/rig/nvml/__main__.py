@@ -1,4 +1,7 @@
-"""Run a command on a simulated box: `python -m tests.rig.nvml --gpus 2 --busy -- nvitop -1`."""
+"""Run a command on a simulated box: `python -m tests.rig.nvml --gpus 2 --busy -- nvitop -1`.
+
+With `--play tests/forecast/recordings/leak-100.jsonl.gz` the memory of its GPUs is that of a recording, as it went.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from pathlib import Path
 
 from tests.rig.nvml.build import NoCompiler, build
 from tests.rig.nvml.gpu import GIB, Gpu, GpuProcess
+from tests.rig.nvml.played import playing
 from tests.rig.nvml.presets import PRESETS, box, busy
 from tests.rig.nvml.simulated import NvmlBox, open_box
 from tests.rig.nvml.state import NvmlState
@@ -55,9 +59,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--gpus", type=int, default=1, choices=range(17), metavar="N", help="0 to 16 (default 1)")
     parser.add_argument("--preset", default="h200", choices=[*PRESETS, "gb10"], help="the kind of GPU")
     parser.add_argument("--busy", action="store_true", help="all GPUs at work, with moving figures")
+    parser.add_argument("--play", type=Path, metavar="FILE", help="a recording whose GPU memory is played, once")
+    parser.add_argument("--speed", type=float, default=1.0, help="recorded seconds a second (default 1)")
     parser.add_argument("--state", type=Path, metavar="FILE", help="an existing state file to use and leave alone")
     parser.add_argument("command", nargs="+", help="what to run, after --")
     chosen = parser.parse_args(arguments)
+    if chosen.play and (chosen.busy or chosen.state or not chosen.play.is_file()):
+        parser.error("--play needs an existing file, and a box that is neither busy nor another's")
     if chosen.state and (chosen.busy or not chosen.state.is_file()):
         parser.error("--state needs an existing file, and that file is not made busy")
     try:
@@ -66,6 +74,9 @@ def main(arguments: list[str] | None = None) -> int:
             return run(chosen.command, simulated, is_busy=False)
         with tempfile.TemporaryDirectory(prefix="gpuconsole-nvml-") as folder:
             simulated = open_box(Path(folder), box(chosen.gpus, chosen.preset))
+            if chosen.play:
+                with playing(simulated, chosen.play, speed=chosen.speed):
+                    return run(chosen.command, simulated, is_busy=False)
             return run(chosen.command, simulated, is_busy=chosen.busy)
     except NoCompiler as error:
         print(f"{error} Install gcc.", file=sys.stderr)
