@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,9 +12,18 @@ from hypothesis import strategies as st
 
 from gpuconsole.gpu.model import Gpu, GpuProcess, Mig, ProcessKind
 from gpuconsole.host.account import LISTED, Account, MemoryOf, Part, PartKind, by_container, by_user
-from gpuconsole.host.accounting import DEFUNCT, SystemMemory, account_of, account_of_instance, distinct
+from gpuconsole.host.accounting import (
+    DEFUNCT,
+    UNATTRIBUTED_FROM,
+    SystemMemory,
+    account_in,
+    account_of,
+    account_of_instance,
+    distinct,
+)
 from gpuconsole.host.model import Holder
 from gpuconsole.host.processes import BLIND, ENDED, ENDED_OR_HIDDEN, FIELDS, REUSED
+from gpuconsole.services.replayfile import load
 
 GIB = 2**30
 MIB = 2**20
@@ -162,6 +173,26 @@ def test_shares_by_container_and_user_take_all_processes_of_each() -> None:
     ]  # fmt: skip
 
 
+RECORDINGS = Path(__file__).parents[1] / "fixtures"
+
+
+@pytest.mark.parametrize("name", ["console-h200.jsonl.gz", "two-tenants-h200.jsonl.gz"])
+def test_the_memory_of_a_real_gpu_is_accounted_for_to_the_byte(name: str) -> None:
+    """A recorded H200 with two containers at work: total, used, free and reserve of the driver fit each other exactly,
+    and what its processes do not explain is its own."""
+    views = [event.body for event in load(RECORDINGS / name).events if event.kind == "host"]
+    assert len(views) > 10
+    for view in (each for seen in views for each in seen.gpus):
+        made = account_in(view)
+        check(made, view.holders)
+        assert made.bytes_of(PartKind.FREE) == view.gpu.memory_free_bytes
+        assert made.bytes_of(PartKind.RESERVE) == view.gpu.memory_reserved_bytes
+        assert made.bytes_of(PartKind.UNTOLD) == 0
+    busiest = max((account_in(each) for seen in views for each in seen.gpus), key=lambda made: made.bytes_of(*LISTED))
+    assert busiest.bytes_of(PartKind.UNATTRIBUTED) < UNATTRIBUTED_FROM
+    assert busiest.notes == ()
+
+
 amounts = st.none() | st.integers(0, 8) | st.integers(0, 2**40)
 reasons = st.sampled_from([ENDED, REUSED, ENDED_OR_HIDDEN, BLIND])
 uuids = st.sampled_from([None, "MIG-0", "MIG-1", "MIG-2"])
@@ -198,7 +229,7 @@ def test_whatever_the_driver_says_the_parts_are_the_total_and_no_byte_is_there_t
         assert everybody == {one.pid for one in holders}
 
 
-def check(made: Account, holders: list[Holder]) -> None:
+def check(made: Account, holders: Sequence[Holder]) -> None:
     assert all(part.bytes >= 0 for part in made.parts)
     assert sum(part.bytes for part in made.parts) == (made.total_bytes or 0)
     assert bool(made.reason) == (made.total_bytes is None)
