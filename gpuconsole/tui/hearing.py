@@ -9,7 +9,6 @@ from textual import on
 from textual.reactive import reactive
 
 from gpuconsole.services import tmux
-from gpuconsole.services.pasts import Pasts
 from gpuconsole.services.ringing import Ringing
 from gpuconsole.tui import messages
 from gpuconsole.tui.failures import tell_ends, tell_unread
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from gpuconsole.services.desk import Desk
     from gpuconsole.services.feed import EngineLink
     from gpuconsole.services.images import ImageView
+    from gpuconsole.services.pasts import Pasts
     from gpuconsole.services.runs import Run
     from gpuconsole.services.shelf import Shelf
     from gpuconsole.tui.alarming import Alarming
@@ -52,11 +52,20 @@ class HearingApp(RoomyApp):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self.history = Pasts()
         self.ringing = Ringing()
         self._heard = False
         """Of the GPUs."""
         self._alarming: Alarming | None = None
+        self._history: Pasts | None = None
+
+    @property
+    def history(self) -> Pasts:
+        """What is remembered of the day: nothing of it is needed for the first screen."""
+        if self._history is None:
+            from gpuconsole.services.pasts import Pasts
+
+            self._history = Pasts()
+        return self._history
 
     @property
     def alarming(self) -> Alarming:
@@ -72,7 +81,9 @@ class HearingApp(RoomyApp):
         first, self._heard = not self._heard, True
         if first:
             self.call_after_refresh(self.desk.drawn)
-        self.history.host_looked(message.view)
+            self.call_after_refresh(lambda: self.history.host_looked(message.view))
+        else:
+            self.history.host_looked(message.view)
         self.host_view = message.view
         self._ring(self.ringing.host_looked(message.view))
         if not first:  # of one look nothing can be said that rings
@@ -116,7 +127,7 @@ class HearingApp(RoomyApp):
 
     @on(messages.RunsChanged)
     def _see_runs(self, message: messages.RunsChanged) -> None:
-        self.history.runs_changed(message.runs, at=self.desk.now())
+        self.call_after_refresh(lambda: self.history.runs_changed(message.runs, at=self.desk.now()))
         before, self.runs = self.runs, message.runs
         tell_ends(self, before, message.runs)
         self._ring(self.ringing.runs_changed(message.runs))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -161,3 +163,11 @@ async def test_a_container_and_a_process_show_their_half_hour(still: Callable[..
             text = shown(app).partition("last 30 min")[2].splitlines()[: len(words)]
             assert all(word in line for word, line in zip(words, text, strict=True)), text
             app.pop_screen()
+
+
+def test_nothing_of_the_past_is_imported_for_the_first_screen() -> None:
+    code = (
+        "import sys, gpuconsole.tui.app\nprint([name for name in sys.modules if '.pasts' in name or '.track' in name])"
+    )
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == "[]"
