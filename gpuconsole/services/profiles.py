@@ -163,10 +163,14 @@ def one_profile(name: str, around: Surroundings) -> Listed:
     return _judged(name, source, sources, around, hidden=False)
 
 
-def no_profile(name: str, sources: Iterable[ProfileSource]) -> NotFound:
+class NoProfile(NotFound):
+    """There is no profile of a name."""
+
+
+def no_profile(name: str, sources: Iterable[ProfileSource]) -> NoProfile:
     """What tells that there is none of this name, and which is near."""
     near = nearest(name, [each for one in sources for each in one.profiles])
-    return NotFound(
+    return NoProfile(
         f"There is no profile {plain_line(name, limit=60)}{near if near.endswith('?') else f'{near}.'}",
         hint="'gpuconsole profiles' lists them; 'gpuconsole profiles save NAME CONTAINER' makes one.",
     )

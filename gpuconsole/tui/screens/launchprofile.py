@@ -154,7 +154,12 @@ class Profiled(Weighing):
 
     def profile_is_wrong(self, name: str, error: ConsoleError) -> None:
         """The profile that is named cannot be read; that stands beside its field."""
-        words = plain_line(f"{error.message} {error.hint or ''}").rstrip(". ")
+        from gpuconsole.services.profiles import NoProfile
+
+        hint = error.hint or ""
+        if isinstance(error, NoProfile):
+            hint = self.app.keys.fill("Down lists those there are; {launch.save} saves one.")
+        words = plain_line(f"{error.message} {hint}").rstrip(". ")
         self._wrong = (name, FieldProblem("PROFILE", words, error.exit_code))
 
     def show_more(self) -> None:
