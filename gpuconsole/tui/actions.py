@@ -35,7 +35,7 @@ class Action:
 
 APP = (
     Action("app.help", "question_mark,f1", "help", "Help", "What can be done on this screen", rank=1),
-    Action("app.quit", "q", "leave", "Quit", "Leave the console; containers go on", rank=8),
+    Action("app.quit", "q", "leave", "Quit", "Leave the console; containers go on", rank=2),
     Action("app.redraw", "ctrl+l", "redraw", "Redraw", "Draw the whole screen again", rank=9),
     Action("app.palette", "colon,ctrl+p", "command_palette", "Commands", "Find a command by its words", rank=9),
     Action("app.alarms", "exclamation_mark", "alarms", "Alarms", "What rang, what stands, what was dismissed", rank=9),

@@ -164,10 +164,12 @@ class Glyphs:
     """Beside what rings when it ends."""
     absent: str
     """Before what is not here, and would come."""
+    busy: str
+    """Beside what is being checked, measured or pulled."""
 
 
-UNICODE = Glyphs("█", " ▏▎▍▌▋▊▉", " ", " ▁▂▃▄▅▆▇█", "✓", "◆", "▲", "✖", "·", "?", "▸", "…", "♪", "↓")
-ASCII = Glyphs("#", " .:-=+*#", " ", " .:-=+*##", "+", "*", "^", "X", ".", "?", ">", "~", "!", "v")
+UNICODE = Glyphs("█", " ▏▎▍▌▋▊▉", " ", " ▁▂▃▄▅▆▇█", "✓", "◆", "▲", "✖", "·", "?", "▸", "…", "♪", "↓", "●")
+ASCII = Glyphs("#", " .:-=+*#", " ", " .:-=+*##", "+", "*", "^", "X", ".", "?", ">", "~", "!", "v", "@")
 
 
 def glyphs(encoding: str | None = None, *, ascii_only: bool | None = None) -> Glyphs:

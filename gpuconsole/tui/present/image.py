@@ -71,10 +71,15 @@ def row(
             _fact(view.facts.python),
             Cell(amount(image.size_bytes)),
             EMPTY if not image.created_at else Cell(duration(now - image.created_at), "dim"),
-            check_cell(check, glyphs),
+            _checked(view, check, glyphs),
             Cell(used) if view.used_by else EMPTY,
         ),
     )
+
+
+def _checked(view: ImageView, check: Run | None, glyphs: Glyphs) -> Cell:
+    """The last check of the image; without one, whether a check in a container of it saw what is inside."""
+    return Cell("seen", "dim") if check is None and view.facts.seen_at is not None else check_cell(check, glyphs)
 
 
 def catalog_row(

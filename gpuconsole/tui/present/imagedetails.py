@@ -12,13 +12,14 @@ from gpuconsole.images.facts import Fact, ImageFacts
 from gpuconsole.images.versions import capability_text
 from gpuconsole.services.endings import state_words
 from gpuconsole.services.images import ImageView
-from gpuconsole.services.runs import Run
+from gpuconsole.services.runs import Run, RunKind
 from gpuconsole.services.secrets import mask_arguments, mask_text
 from gpuconsole.tui.keymap import USUAL, Keymap
 from gpuconsole.tui.present import details
 from gpuconsole.tui.present import verdict as verdicts
 from gpuconsole.tui.present.benchbrief import bench_field
 from gpuconsole.tui.present.cell import Cell
+from gpuconsole.tui.present.container import check_cell
 from gpuconsole.tui.present.details import Field, Line, field, unknown
 from gpuconsole.tui.theme import Glyphs
 
@@ -73,7 +74,7 @@ def fields(view: ImageView, known: Known) -> tuple[Field, ...]:
         Field("runs here", verdicts.lines(view.verdict, glyphs)),
         Field("inside", _inside(view, keys)),
         holds_field(known.holds, keys),
-        details.check_field(known.runs, image.id, now=now, glyphs=glyphs, keys=keys, action="image.check"),
+        _check_field(view, known),
         bench_field(known.runs, image.id, now=now, glyphs=glyphs, keys=keys, action="image.bench"),
         _users(image, known),
         field("size", size(image.size_bytes) if image.size_bytes is not None else unknown("the engine does not tell")),
@@ -88,6 +89,28 @@ def fields(view: ImageView, known: Known) -> tuple[Field, ...]:
         Field("environment", details.variables(image.environment)),
         Field("labels", details.labels(image.labels.items())),
     )
+
+
+def _check_field(view: ImageView, known: Known) -> Field:
+    """The checks of the image itself; while there was none, the one in a container of it that told what is inside."""
+    own = details.check_field(
+        known.runs, view.image.id, now=known.now, glyphs=known.glyphs, keys=known.keys, action="image.check"
+    )
+    at, checks = view.facts.seen_at, [run for run in known.runs if run.kind is RunKind.CHECK]
+    mine = [run for run in checks if run.subject_id == view.image.id]
+    if at is None or any(run.ended for run in mine):
+        return own
+    by = next((run for run in checks if at == (run.ended_at or run.started_at)), None)
+    where = f"the container {by.subject}, which was made from it," if by is not None else "a container of it"
+    words = f"a check of {where} told what is inside, {duration(known.now - at)} ago"
+    lines: list[Line] = [(Cell("seen  "), Cell(words))]
+    if by is not None:
+        verdict = check_cell(by, known.glyphs)
+        lines.append((Cell(f"there {verdict.text}  ", verdict.tone), Cell(by.headline)))
+    if mine:  # one of its own is under way
+        return Field(own.title, (*own.lines, *lines))
+    lines.append((Cell(f"{known.keys.name('image.check')} checks the image itself, in a fresh container", "dim"),))
+    return Field(own.title, tuple(lines))
 
 
 def holds_field(holds: Sequence[Hold], keys: Keymap) -> Field:

@@ -49,6 +49,20 @@ def row(run: Run, *, now: float, glyphs: Glyphs, live: Live | None = None) -> Ro
     )
 
 
+def under_way(runs: Iterable[Run]) -> dict[str, Run]:
+    """What is worked on → the run that does so, of several the first: by its id, of pulls and builds by its name."""
+    found: dict[str, Run] = {}
+    for run in runs:
+        if not run.ended and run.kind is not RunKind.LAUNCH:  # it makes a container, and is about none till then
+            found[run.subject_id or run.subject] = run
+    return found
+
+
+def mark(run: Run, glyphs: Glyphs, *, rings: bool = False) -> Cell:
+    """What stands beside a thing that a run is about: a sign and what is done with it."""
+    return Cell(f"{glyphs.ring if rings else ''}{glyphs.busy}{'' if rings else ' '}{run.kind.value}", "info")
+
+
 def _going(run: Run, live: Live, now: float) -> str:
     """How long it usually still takes, which of how many it is at, and what that does."""
     left_s = live.left_s(now)

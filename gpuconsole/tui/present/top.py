@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from gpuconsole.core.text import shorten
 from gpuconsole.host.model import HostView
 from gpuconsole.tui.present.cell import Cell
+from gpuconsole.tui.theme import UNICODE, Glyphs
 
 if TYPE_CHECKING:
     from gpuconsole.engine.model import EngineInfo
@@ -55,7 +56,14 @@ _TITLES = {"containers": "Containers", "images": "Images", "processes": "Process
 
 
 def tabs(
-    counts: Mapping[str, int | None], chosen: str, *, words: str, marks: Sequence[str], width: int
+    counts: Mapping[str, int | None],
+    chosen: str,
+    *,
+    words: str,
+    marks: Sequence[str],
+    width: int,
+    going: int = 0,
+    glyphs: Glyphs = UNICODE,
 ) -> tuple[Cell, ...]:
     """The lists with their sizes; the one shown stands out, also without colour.
 
@@ -65,12 +73,17 @@ def tabs(
         words: What it is filtered by.
         marks: What else is left out of it, or added, a word each.
         width: Cells of the line.
+        going: How many runs are under way.
+        glyphs: The signs to draw with.
     """
     cells = [Cell(" ")]
     for name, title in _TITLES.items():
         count = counts.get(name)
         text = f"{title} {count}" if count is not None else title
         cells.append(Cell(f"[{text}]" if name == chosen else f" {text} ", "strong" if name == chosen else "dim"))
+    if going:
+        gap = " " if chosen == "runs" else ""  # the last of the tabs
+        cells.append(Cell(f"{gap}{glyphs.busy}{going} ", "info"))
     told = " · ".join([*([f"/{words}"] if words else []), *marks])
     used = sum(len(cell.text) for cell in cells)
     room = width - used - 1

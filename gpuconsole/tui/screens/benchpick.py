@@ -21,6 +21,14 @@ if TYPE_CHECKING:
     from gpuconsole.tui.app import ConsoleApp
 
 
+class _Others(Grid):
+    """The runs that can be chosen."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "choose", "Compare", tooltip="Compare with it", id="thing.open")
+    ]
+
+
 class PickScreen(ModalScreen[str]):
     """Lists runs, and gives the id of the one that was chosen.
 
@@ -45,7 +53,7 @@ class PickScreen(ModalScreen[str]):
         """A title and the runs."""
         with Vertical(id="picking"):
             yield Static("Compare with which run?", id="title", markup=False)
-            yield Grid(benchpast.PICK_COLUMNS, id="others")
+            yield _Others(benchpast.PICK_COLUMNS, id="others")
 
     def on_mount(self) -> None:
         """The one that is compared with now has the cursor."""

@@ -137,6 +137,12 @@ def _of_gpu(view: GpuView) -> list[tuple[str, str | None]]:
     ]
 
 
+class _Copies(Grid):
+    """What can be copied."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "choose", "Copy", tooltip="Copy it", id="thing.open")]
+
+
 class CopyScreen(ModalScreen[None]):
     """A list of texts; enter copies one."""
 
@@ -160,7 +166,7 @@ class CopyScreen(ModalScreen[None]):
         """Title and list."""
         with Vertical(id="copying"):
             yield Lines(id="title")
-            yield Grid(_COLUMNS, titles=False, id="copies")
+            yield _Copies(_COLUMNS, titles=False, id="copies")
         yield KeyLine(id="keys")
 
     def on_mount(self) -> None:

@@ -30,7 +30,8 @@ class HelpScreen(ReadingScreen):
         enabled.sort(key=lambda each: _PLACES.get(each[0].id or "", -1))
         here = [each for each in enabled if each[0].id and not each[0].id.startswith("app.")]
         everywhere = [each for each in enabled if each[0].id and each[0].id.startswith("app.")]
-        words = screen.app.keys.fill(screen.HELP or "")  # type: ignore[attr-defined]
+        told: str = getattr(screen, "help_words", screen.HELP) or ""
+        words = screen.app.keys.fill(told)  # type: ignore[attr-defined]
         tables = [_table(each) for each in (here, everywhere, [each for each in enabled if _goes(each[0])])]
         super().__init__("Help", "\n\n".join(filter(None, (words, *tables))))
 

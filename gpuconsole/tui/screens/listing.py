@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gpuconsole.host.model import Holder
-from gpuconsole.services.kinds import is_image
+from gpuconsole.images.reference import shorter
+from gpuconsole.services.kinds import is_container, is_image
 from gpuconsole.services.ringing import key_of
 from gpuconsole.services.runs import RunKind
 from gpuconsole.tui.present import container, image, notice, process, run
@@ -29,9 +30,10 @@ LISTS: dict[str, tuple[Column, ...]] = {
     "processes": process.COLUMNS,
     "runs": run.COLUMNS,
 }
-RING = Column("ring", "", 6)
+MARK = Column("mark", "", 7)
+"""What rings when it ends, and what is being done with a thing; there as long as there is something to tell."""
 _MARK_AT = {"containers": 1, "images": 1, "processes": 1, "runs": 2}
-"""Where the column of what rings stands: beside what the thing is called."""
+"""Where this column stands: beside what the thing is called."""
 _SORT_KEYS: dict[str, dict[str, Callable[[Any], Any]]] = {
     "containers": container.SORT_KEYS,
     "images": image.SORT_KEYS,
@@ -62,7 +64,7 @@ class Listing:
         self._sorted_by = next(iter(self._keys), None)
         self._reversed = False
         self._marks = False
-        """Something in it rings when it ends."""
+        """Something in it has a mark."""
         self._things: dict[str, Any] = {}
         self.wanted: str | None = None
         """Key that the cursor goes to as soon as it is there."""
@@ -98,10 +100,16 @@ class Listing:
         wanted = self._ordered(self._wanted(self._all() or []))
         if self.name == "images":
             wanted += self._shelf()
-        self._show_marks([key_of(each) in self._screen.app.marks for each in wanted])
+        app, going = self._screen.app, run.under_way(self._screen.app.runs)
+        marks = [self._mark(each, going) for each in wanted] if going or app.marks else [Cell("")] * len(wanted)
+        self._show_marks(any(mark.text for mark in marks))
         rows = [self._row(each, now) for each in wanted]
         if self._marks:
-            rows = [self._with_mark(row, thing) for row, thing in zip(rows, wanted, strict=True)]
+            place = _MARK_AT[self.name]
+            rows = [
+                Row(row.key, (*row.cells[:place], mark, *row.cells[place:]))
+                for row, mark in zip(rows, marks, strict=True)
+            ]
         self._things = {row.key: thing for row, thing in zip(rows, wanted, strict=True)}
         self.grid.sorted_by = self._sorted_by
         self.grid.show(tuple(rows))
@@ -131,17 +139,22 @@ class Listing:
         listed = self._wanted(list(self._screen.beside_images()))
         return listed if self._sorted_by == "name" else self._ordered(listed)
 
-    def _show_marks(self, marks: list[bool]) -> None:
-        """The column of what rings is there as long as something of the list does."""
-        if any(marks) != self._marks:
-            self._marks = any(marks)
+    def _show_marks(self, wanted: bool) -> None:
+        """Have the column of marks, or not."""
+        if wanted != self._marks:
+            self._marks = wanted
             columns, place = LISTS[self.name], _MARK_AT[self.name]
-            self.grid.use_columns((*columns[:place], RING, *columns[place:]) if self._marks else columns)
+            self.grid.use_columns((*columns[:place], MARK, *columns[place:]) if wanted else columns)
 
-    def _with_mark(self, row: Row, thing: Any) -> Row:
-        place, app = _MARK_AT[self.name], self._screen.app
-        word = ring_word(app.glyphs) if key_of(thing) in app.marks else ""
-        return Row(row.key, (*row.cells[:place], Cell(word, "accent"), *row.cells[place:]))
+    def _mark(self, thing: Any, going: Mapping[str, Run]) -> Cell:
+        """Whether it rings, and what is being done with it; of a run its state tells that."""
+        app = self._screen.app
+        rings = key_of(thing) in app.marks
+        names = [] if self.name in ("runs", "processes") else _names(thing)
+        for name in names:
+            if name in going:
+                return run.mark(going[name], app.glyphs, rings=rings)
+        return Cell(ring_word(app.glyphs) if rings else "", "accent")
 
     def _row(self, thing: Any, now: float) -> Row:
         app = self._screen.app
@@ -214,6 +227,14 @@ class Listing:
             )
         what, hint = _EMPTY[self.name]
         return notice.empty(what, app.keys.fill(hint), width=width)
+
+
+def _names(thing: ContainerView | ImageView | CatalogView) -> list[str]:
+    """What runs about it may call it: by its id, and pulls and builds by its name."""
+    if is_container(thing):
+        return [thing.container.id]
+    names = (thing.image.id, *thing.image.tags, *thing.image.digests) if is_image(thing) else (thing.image.reference,)
+    return [shorter(name) for name in names]
 
 
 _EMPTY = {

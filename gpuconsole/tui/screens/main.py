@@ -16,6 +16,7 @@ from textual.widgets import Input
 from gpuconsole.tui import actions
 from gpuconsole.tui.present import notice, top
 from gpuconsole.tui.screens.doing import Doing
+from gpuconsole.tui.screens.filtering import Filtering
 from gpuconsole.tui.screens.imagetab import ImageTab
 from gpuconsole.tui.screens.listing import LISTS, Listing
 from gpuconsole.tui.widgets.grid import Grid
@@ -32,14 +33,10 @@ _STILL_S = 0.9
 """When nothing is new for so long, it is drawn anew for the clock and the ages."""
 
 
-class MainScreen(ImageTab, Doing, Screen[None]):
+class MainScreen(Filtering, ImageTab, Doing, Screen[None]):
     """What one keeps open all day."""
 
     app: ConsoleApp
-    HELP = (
-        "GPUs above, containers below. Tab goes between them; {tabs.containers} {tabs.images} {tabs.processes} "
-        "{tabs.runs} choose the list. Among images, an arrow marks those of the catalog that are not here yet."
-    )
     AUTO_FOCUS = "#containers"
     BINDINGS: ClassVar[list[BindingType]] = [
         # Heard before the focus is asked: keys that come in one piece with it, as over a slow line, are typed then.
@@ -56,8 +53,6 @@ class MainScreen(ImageTab, Doing, Screen[None]):
 
     tab: reactive[str] = reactive("containers", init=False, repaint=False)
     """The list that is shown."""
-    words: reactive[str] = reactive("", init=False, repaint=False)
-    """What the lists are filtered by."""
     mine: reactive[bool] = reactive(False, init=False, repaint=False)
     """Only what belongs to the user."""
 
@@ -101,6 +96,13 @@ class MainScreen(ImageTab, Doing, Screen[None]):
     def grid(self) -> Grid:
         """Its grid."""
         return self.listing.grid
+
+    @property
+    def help_words(self) -> str:
+        """What this screen is, with the list that is shown, or the GPUs while they have the focus."""
+        from gpuconsole.tui.screens.tabhelp import words_of
+
+        return words_of("gpus" if self.query_one(GpuStrip).has_focus else self.tab, self.app.glyphs)
 
     @property
     def list_width(self) -> int:
@@ -154,9 +156,10 @@ class MainScreen(ImageTab, Doing, Screen[None]):
         self.query_one(GpuStrip).set_class(bool(app.host_view and app.host_view.snapshot.problem), "-hidden")
         self._show_notice("#gpu-notice", gpu_notice)
         counts = {name: listing.count() for name, listing in self.lists.items()}
-        self.query_one("#tabs", Lines).show(
-            [top.tabs(counts, self.tab, words=self.words, marks=self.marks_shown(), width=width)]
-        )
+        going = sum(not run.ended for run in app.runs)
+        tabs = top.tabs(counts, self.tab, words=self.words, marks=self.marks_shown(), width=width, going=going,
+                        glyphs=app.glyphs)  # fmt: skip
+        self.query_one("#tabs", Lines).show([tabs])
         self.listing.draw(now)
         self._show_notice("#notice", self.listing.notice(now))
         self._draw_pane()
@@ -203,10 +206,6 @@ class MainScreen(ImageTab, Doing, Screen[None]):
             listing.grid.display = name == self.tab
         self.grid.focus()
 
-    def watch_words(self) -> None:
-        """Other rows."""
-        self._draw()
-
     def watch_mine(self) -> None:
         """Other rows."""
         self._draw()
@@ -238,39 +237,6 @@ class MainScreen(ImageTab, Doing, Screen[None]):
     def action_mine(self) -> None:
         """Mine only, or everybody's."""
         self.mine = not self.mine
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """While something is typed, its keys are letters."""
-        if action == "filter" and self.is_mounted and self.focused is self.query_one("#filter", Input):
-            return False
-        return super().check_action(action, parameters)
-
-    def action_filter(self) -> None:
-        """Type what to look for."""
-        line = self.query_one("#filter", Input)
-        line.display = True
-        line.value = self.words
-        line.cursor_position = len(line.value)
-        self.set_focus(line)
-        self.refresh_bindings()
-
-    @on(Input.Changed, "#filter")
-    def _filter_as_typed(self, event: Input.Changed) -> None:
-        if self.query_one("#filter", Input).display:
-            self.words = event.value
-
-    @on(Input.Submitted, "#filter")
-    def _keep_filter(self, event: Input.Submitted) -> None:
-        self.words = event.value  # it can come before the change it follows
-        self.query_one("#filter", Input).display = False
-        self.grid.focus()
-
-    def action_unfilter(self) -> None:
-        """Show every row again."""
-        self.words = ""
-        self.fits = False
-        self.query_one("#filter", Input).display = False
-        self.grid.focus()
 
     def action_pace(self, step: int) -> None:
         """Look more or less often."""

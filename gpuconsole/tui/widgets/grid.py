@@ -28,7 +28,7 @@ class Grid(ScrollView, can_focus=True, inherit_bindings=False):
         Binding("pagedown", "cursor_page(1)", "Page down", show=False),
         Binding("home,g", "cursor_end(False)", "First", show=False),
         Binding("end,G", "cursor_end(True)", "Last", show=False),
-        Binding("enter", "choose", "Open", show=False),
+        Binding("enter", "choose", "Open", tooltip="All about it", id="thing.open"),
     ]
 
     cursor: reactive[str | None] = reactive(None, repaint=False)
@@ -80,6 +80,10 @@ class Grid(ScrollView, can_focus=True, inherit_bindings=False):
     def cursor_index(self) -> int:
         """Place of the cursor's row; -1 when there is none."""
         return self._places.get(self.cursor, -1) if self.cursor is not None else -1
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Without rows there is nothing to open."""
+        return action != "choose" or self.cursor is not None
 
     def use_columns(self, columns: tuple[Column, ...]) -> None:
         """Have other columns from the next :meth:`show` on, which must follow at once."""

@@ -10,7 +10,7 @@ from gpuconsole.tui.present.cell import Cell
 from gpuconsole.tui.present.helping import key_name
 from gpuconsole.tui.widgets.lines import Lines
 
-_RANKS = {action.id: action.rank for action in actions.ALL}
+_RANKS = {action.id: action.rank for action in actions.ALL} | {"thing.open": 1}
 
 
 class KeyLine(Lines):
@@ -49,9 +49,16 @@ class KeyLine(Lines):
         for order, (_, binding, enabled, _) in enumerate(self.screen.active_bindings.values()):
             if not enabled or not binding.show or not binding.description or binding.description in seen:
                 continue
+            if self._is_typed(binding.key):
+                continue
             seen.add(binding.description)
             found.append((_rank(binding), order, key_name(binding.key), binding.description))
         return found
+
+    def _is_typed(self, key: str) -> bool:
+        """Where the focus is, the key is a letter of a text; what else does the same is shown in its place."""
+        focused, name = self.screen.focused, key_name(key)
+        return focused is not None and len(name) == 1 and focused.check_consume_key(key, name)
 
 
 def _rank(binding: Binding) -> int:
