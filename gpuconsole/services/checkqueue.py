@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from gpuconsole.core.errors import ConsoleError
 from gpuconsole.core.text import plain_line
-from gpuconsole.services.runs import RunKind, Runs, RunState
+from gpuconsole.services.runs import LEFT, RunKind, Runs, RunState
 
 if TYPE_CHECKING:
     from gpuconsole.probes.records import CheckReport, Record
@@ -163,11 +163,16 @@ class CheckQueue:
             headline, share = probe.progress(record)
             self._runs.advance(run_id, headline, share)
 
+        from gpuconsole.services.cancelling import Cancelled
+
         cancellation = self._cancellations[run_id]
         try:
             self._runs.advance(run_id, "begins")
             self._end(probe, *probe.work(on_record, cancellation))
         except ConsoleError as error:
+            if self._closed and not isinstance(error, Cancelled):
+                self._end(probe, RunState.CANCELLED, LEFT)  # what broke then broke because of it
+                return
             state = RunState.CANCELLED if cancellation.requested else RunState.FAILED
             self._end(probe, state, error.message if not error.hint else f"{error.message} → {error.hint}")
         except Exception as error:  # noqa: BLE001 (the thread must go on, and the run must not stay open)

@@ -26,8 +26,8 @@ CREATE INDEX IF NOT EXISTS runs_by_start ON runs (started_at);
 {_OPEN}"""
 KEPT = 500
 """Runs that are remembered; older ones go."""
-LEFT = "Ended before its end: gpuconsole was left."
-_KILLED = "Ended before its end: the gpuconsole it ran in was killed, or the machine went down."
+LEFT = "Cut short: gpuconsole was left."
+_KILLED = "Cut short: its gpuconsole was killed, or the machine went down."
 
 
 class RunKind(StrEnum):
@@ -207,7 +207,7 @@ class Runs:
         subject: str | None = None,
         subject_id: str | None = None,
     ) -> None:
-        """A run is over, and is remembered.
+        """A run is over, and is remembered; what is told of it after that counts no more.
 
         Args:
             run_id: Which.
@@ -219,18 +219,21 @@ class Runs:
         """
         with self._lock:
             run = self._runs[run_id]
-        ended = replace(
-            run,
-            state=state,
-            headline=headline,
-            document=document,
-            ended_at=time.time(),
-            progress=None,
-            subject=run.subject if subject is None else subject,
-            subject_id=run.subject_id if subject_id is None else subject_id,
-        )
-        self._begun.discard(run_id)
-        self._put(ended)
+            if run.ended:  # it was left behind, and its thread has come to an end all the same
+                return
+            ended = replace(
+                run,
+                state=state,
+                headline=headline,
+                document=document,
+                ended_at=time.time(),
+                progress=None,
+                subject=run.subject if subject is None else subject,
+                subject_id=run.subject_id if subject_id is None else subject_id,
+            )
+            self._begun.discard(run_id)
+            self._take_in(ended)
+        self.on_change(self.all())
         self._remember(ended)
 
     def leave(self) -> None:
