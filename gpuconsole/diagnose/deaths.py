@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from gpuconsole.core.text import size
+from gpuconsole.core.text import duration, size
 from gpuconsole.diagnose.oomtext import CudaOom, find_cuda_oom
 
 _SHM = re.compile(
@@ -56,7 +56,9 @@ class Death:
     asked_to_stop: bool | None = None
     """Somebody stopped or killed it by the engine."""
     engine_restarted: bool = False
-    """The engine began anew at about its end."""
+    """It ended with the engine, or with the machine."""
+    engine_began_later_s: float | None = None
+    """So long after its end the engine began anew; None when it did not, or that is not known."""
     kernel_killed: bool | None = None
     """The kernel's log says that it ended a process of it because the machine's memory was over."""
     gpu_peak_bytes: int | None = None
@@ -213,7 +215,10 @@ def _host(death: Death) -> Cause | None:
 def _restarted(death: Death) -> Cause | None:
     if not death.engine_restarted or death.exit_code == 0:
         return None
-    told = "The engine or the machine was restarted, and the container ended with it."
+    if death.exit_code == _LOST:
+        told = "The engine or the machine was restarted while it ran, and nobody saw how it ended."
+    else:
+        told = "The engine or the machine was restarted, and the container ended with it."
     return Cause("engine-restarted", told, ("Start it again; --restart unless-stopped does so by itself.",))
 
 
@@ -223,6 +228,14 @@ def _stopped(death: Death) -> Cause | None:
     if death.asked_to_stop:
         hard = " It did not end by itself in time." if death.exit_code == _KILLED else ""
         return Cause("stopped", f"It was stopped.{hard}")
+    if death.engine_began_later_s is not None:
+        kernel = ", by the kernel short of memory," if death.exit_code == _KILLED else ""
+        return Cause(
+            "stopped-or-engine-restarted",
+            f"It was ended from outside: by hand{kernel} or because the engine or the machine was stopped. The engine "
+            f"began anew {duration(death.engine_began_later_s)} later, and knows nothing of before.",
+            ("Look at 'last -x' and 'journalctl -u docker' for a restart at that time.",),
+        )
     if death.exit_code == _KILLED:
         told = (
             "It was killed (SIGKILL): by hand, by a stop whose time was over, or because the machine's memory was over."

@@ -244,6 +244,8 @@ class EngineInfo:
     """Fully qualified names the engine lists itself (Docker 28 and newer)."""
     security_options: tuple[str, ...] = ()
     rootless: bool = False
+    live_restore: bool = False
+    """Containers go on while it is stopped."""
     warnings: tuple[str, ...] = ()
     local: bool = True
     """It runs on this machine, so its pids, paths and GPUs are ours."""

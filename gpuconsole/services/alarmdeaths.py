@@ -96,12 +96,12 @@ def explain_ending(engine: Engine, container: Container) -> Ending:
     """
     from gpuconsole.diagnose.deaths import explain
     from gpuconsole.services.following import last_lines
-    from gpuconsole.services.launchends import death_of, engine_started_at, last_days, reason_of
+    from gpuconsole.services.launchends import death_of, last_days, reason_of
 
     lines = last_lines(engine, container.id, count=_LINES)
     since = max(container.started_at or 0.0, (container.finished_at or 0.0) - _GRACE_S)
     events = last_days(engine, container.id, since=since)
-    cause = explain(death_of(container, lines, events, engine_started_at=engine_started_at(engine)))
+    cause = explain(death_of(container, lines, events, info=engine.info()))
     return Ending(
         container.id, container.name, container.finished_at, reason_of(container, cause),
         cause.advice if cause is not None else (), cause.slug if cause is not None else None,

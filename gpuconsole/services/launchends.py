@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 from gpuconsole.core.errors import ConsoleError
@@ -15,15 +16,16 @@ from gpuconsole.diagnose.deaths import Cause, Death, explain
 from gpuconsole.engine.model import Container, ContainerState
 from gpuconsole.launch.labels import LAUNCH
 from gpuconsole.services.endings import describe_ending, describe_exit
+from gpuconsole.services.enginedeaths import before, by_hand, ended_with_engine, life_of
 from gpuconsole.services.following import last_lines
 
 if TYPE_CHECKING:
+    from gpuconsole.engine.model import EngineInfo
     from gpuconsole.engine.protocol import Engine
+    from gpuconsole.host.enginelife import EngineLife
     from gpuconsole.services.launchrecords import LaunchRecord, LaunchRecords
 
 _EVENTS_S = 3.0
-_RESTART_S = 30.0
-"""A container whose end and the engine's beginning are so close ended with the engine."""
 _LINES = 50
 _ALLOCATOR = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
 _GONE = "Its container was removed, and nobody saw how it ended."
@@ -43,13 +45,14 @@ class LastDays:
 
 def settle(engine: Engine, records: LaunchRecords) -> None:
     """Write down how the launches ended that were still running when they were last looked at."""
-    endpoint = engine.info().endpoint
-    open_ones = [record for record in records.all() if record.engine == endpoint and not record.ended]
+    info = engine.info()
+    open_ones = [record for record in records.all() if record.engine == info.endpoint and not record.ended]
     if not open_ones:
         return
     by_word = {container.labels.get(LAUNCH, ""): container for container in engine.containers(everything=True)}
+    known = cache(lambda: life_of(info))
     for record in open_ones:
-        settle_one(engine, records, record, by_word.get(record.word))
+        settle_one(engine, records, record, by_word.get(record.word), life=known)
 
 
 def remember_ending(engine: Engine, container: Container) -> None:
@@ -77,8 +80,23 @@ def _end_running(records: LaunchRecords, record: LaunchRecord, container: Contai
         )
 
 
-def settle_one(engine: Engine, records: LaunchRecords, record: LaunchRecord, container: Container | None) -> None:
-    """Write down how one launch ended; nothing while it goes on."""
+def settle_one(
+    engine: Engine,
+    records: LaunchRecords,
+    record: LaunchRecord,
+    container: Container | None,
+    *,
+    life: Callable[[], EngineLife] | None = None,
+) -> None:
+    """Write down how one launch ended; nothing while it goes on.
+
+    Args:
+        engine: Where its container is.
+        records: Where it is written down.
+        record: The launch.
+        container: Its container; None when it is gone.
+        life: What is known of the engine, asked only when it matters; None finds it out.
+    """
     if container is None:
         _settle_gone(engine, records, record)
         return
@@ -87,8 +105,11 @@ def settle_one(engine: Engine, records: LaunchRecords, record: LaunchRecord, con
     if container.state not in (ContainerState.EXITED, ContainerState.DEAD):
         return
     lines = last_lines(engine, container.id, count=_LINES)
-    events = last_days(engine, container.id, since=record.started_at)
-    cause = explain(death_of(container, lines, events, engine_started_at=engine_started_at(engine)))
+    info = engine.info()
+    known = life() if life is not None else life_of(info)
+    # An engine's events begin with it.
+    events = LastDays() if before(container, known) else last_days(engine, container.id, since=record.started_at)
+    cause = explain(death_of(container, lines, events, info=info, life=known))
     records.end(
         record.number,
         ended_at=container.finished_at or time.time(),
@@ -143,11 +164,23 @@ def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def death_of(container: Container, lines: Sequence[str], events: LastDays, *, engine_started_at: float | None) -> Death:
-    """What is known of a container that has ended."""
+def death_of(
+    container: Container, lines: Sequence[str], events: LastDays, *, info: EngineInfo, life: EngineLife | None = None
+) -> Death:
+    """What is known of a container that has ended.
+
+    Args:
+        container: As the engine describes it.
+        lines: The last it wrote.
+        events: What the engine's events tell.
+        info: The engine.
+        life: When it began and was stopped; None finds it out.
+    """
     variables: Mapping[str, str | None] = dict(container.environment)
-    ended, began = container.finished_at, engine_started_at
-    restarted = ended is not None and began is not None and -_RESTART_S < began - ended < _RESTART_S
+    life = life_of(info) if life is None else life
+    hand = by_hand(container, info, life)
+    restarted = not hand and ended_with_engine(container, life, live_restore=info.live_restore)
+    ended, began = container.finished_at, life.began_at
     return Death(
         exit_code=container.exit_code,
         oom_killed=container.oom_killed,
@@ -156,8 +189,9 @@ def death_of(container: Container, lines: Sequence[str], events: LastDays, *, en
         private_shm=container.ipc_mode in ("", "private", "shareable"),
         lines=tuple(lines),
         allocator=next((value for name in _ALLOCATOR if (value := variables.get(name))), "") or "",
-        asked_to_stop=events.asked_to_stop,
-        engine_restarted=restarted and not events.asked_to_stop,
+        asked_to_stop=True if hand else events.asked_to_stop,
+        engine_restarted=bool(restarted),
+        engine_began_later_s=began - ended if began is not None and ended is not None and began > ended else None,
     )
 
 
@@ -187,13 +221,3 @@ def last_days(engine: Engine, container_id: str, *, since: float) -> LastDays:
         timer.cancel()
         stream.close()
     return LastDays()
-
-
-def engine_started_at(engine: Engine) -> float | None:
-    """When the engine of this machine began; None when it cannot be told."""
-    from gpuconsole.host.engineprocess import started_at
-
-    info = engine.info()
-    if not info.local or not info.endpoint.startswith("unix://"):
-        return None
-    return started_at(info.endpoint.removeprefix("unix://"))

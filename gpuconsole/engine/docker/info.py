@@ -44,6 +44,7 @@ def engine_info(connection: Connection) -> EngineInfo:
         ),
         security_options=security,
         rootless=any("name=rootless" in option for option in security),
+        live_restore=answer.get("LiveRestoreEnabled") is True,
         warnings=lines(answer, "Warnings"),
         local=is_local(connection.endpoint.url, answer),
     )
