@@ -74,7 +74,7 @@ class Evidence:
 
     def reasons(self, gpu: Gpu, holders: Sequence[Holder], facts: Mapping[int, ProcessFacts], count: int) -> str:
         """Why ``count`` bytes of ``gpu`` have no process, in one phrase."""
-        if gpu.processes is None:
+        if gpu.processes is None and not self._processes.windows:
             return f"its processes cannot be listed: {gpu.unknown.get('processes', 'no reason given')}"
         if count < UNATTRIBUTED_FROM:
             return TOO_LITTLE

@@ -216,9 +216,10 @@ def test_under_windows_the_pids_mean_nothing_and_it_is_said_once(tmp_path: Path)
     view = HolderTable(ProcessTable(proc)).view(listing(GpuProcess(7, None), used=3 * GIB))
     assert view.notes == (f"Who holds the GPUs is not known: {WINDOWS}.",)
     assert view.gpus[0].holders[0].unknown["command"] == WINDOWS
-    silent = HolderTable(ProcessTable(proc)).view(listing(used=3 * GIB)).gpus[0].account
-    assert silent is not None
-    assert unattributed(silent).reason == WINDOWS
+    for processes in ((), None):  # an empty list, or none that could be read
+        silent = HolderTable(ProcessTable(proc)).view(listing(used=3 * GIB, processes=processes)).gpus[0].account
+        assert silent is not None
+        assert unattributed(silent).reason == WINDOWS
 
 
 def test_in_a_container_without_the_hosts_pids_an_empty_list_says_so(tmp_path: Path) -> None:

@@ -247,3 +247,37 @@ def test_processes_that_are_gone_are_forgotten(start: Start) -> None:
     table.look([], listed_at=time.time())
     assert look_at(process.pid, table).cpu_pct is None
     process.send_signal(signal.SIGTERM)
+
+
+def test_processes_that_a_real_proc_hides_from_this_user_are_not_said_to_have_ended(
+    start: Start,
+) -> None:
+    """hidepid=2: another user's process is there, and looks as if it were not."""
+    unshare = shutil.which("unshare")
+    if unshare is None or os.getuid() != 0:
+        pytest.skip("it takes root and unshare to mount a /proc that hides")
+    theirs = start(["sleep", "600"])
+    code = (
+        "import os, sys, time; from pathlib import Path; from gpuconsole.host.processes import ProcessTable;"
+        "table = ProcessTable(Path('/mnt')); os.setgroups([]); os.setgid(54321); os.setuid(54321);"
+        "pid = int(sys.argv[1]);"
+        "found = table.look([pid, os.getpid()], listed_at=time.time());"
+        "print(found[pid].unknown['command']); print(found[os.getpid()].uid, found[os.getpid()].state)"
+    )
+    # Below a folder that everybody may enter, and seen by nobody outside.
+    mounted = f'mount -t proc -o hidepid=2 proc /mnt && exec {sys.executable} -c "$0" {theirs.pid}'
+    done = subprocess.run(
+        [unshare, "--mount", "sh", "-c", mounted, code], capture_output=True, text=True, timeout=60, check=False
+    )
+    if done.returncode != 0 and ("unshare" in done.stderr or "mount" in done.stderr):
+        pytest.skip(f"no such /proc can be mounted here: {done.stderr.strip()}")
+    assert done.stdout.splitlines() == [processes.ENDED_OR_HIDDEN, "54321 alive"], done.stderr
+
+
+@pytest.mark.parametrize(("letter", "state"), [("S", "alive"), ("R", "alive"), ("D", "stuck"), ("T", "stopped"),
+                                               ("t", "stopped"), ("Z", "defunct"), ("X", "defunct")])  # fmt: skip
+def test_what_the_kernel_says_a_process_does(tmp_path: Path, letter: str, state: str) -> None:
+    proc = fake_proc(tmp_path)
+    stat = proc / "7/stat"
+    stat.write_text(stat.read_text().replace(") S ", f") {letter} "))
+    assert look_at(7, ProcessTable(proc)).state == state
