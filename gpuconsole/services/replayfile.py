@@ -26,6 +26,13 @@ _LATEST = 1e11
 """Seconds since the epoch, or since the start; later times are a fault of the file."""
 
 
+_NO_ENGINE = EngineLink(
+    connected=False,
+    message="GPU memory alone was recorded: there are no containers and no images to show.",
+    hint="The GPUs stand above, who held them in the list of processes.",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
     """Something that was seen or happened."""
@@ -85,7 +92,7 @@ def load(path: Path) -> Recording:
         except ValueError as error:
             raise malformed(path, number, str(error)) from error
     if any(event.body.gpus for event in bare or ()):
-        events += bare or ()  # after their samples: the order of those of one time stays
+        events += [*(bare or ()), Event(0.0, "link", _NO_ENGINE)]  # the order of those of one time stays
     elif bare is not None:
         raise BadFile(
             f"{plain_line(str(path))} holds nothing the console could show: no GPU and no container is in it.",

@@ -148,10 +148,11 @@ async def test_live_a_leak_is_told_everywhere_a_state_is(leak: Leak, tmp_path: P
         await until(pilot, lambda: "forecast" in shown(app) and "at this pace" in shown(app), what=shown(app))
 
 
-async def test_a_container_that_fills_its_ram_and_its_shm_says_which(
-    engine_modern: Engine, nvml: NvmlBox, tmp_path: Path
+@pytest.mark.parametrize("driver", [True, False], ids=["driver", "no driver"])
+async def test_a_container_that_fills_its_shared_memory_says_so(
+    engine_modern: Engine, nvml: NvmlBox, tmp_path: Path, driver: bool
 ) -> None:
-    nvml.write(box(1))
+    nvml.write(box(1) if driver else box(0).with_(init=9))
     fill = (
         "i=0; sleep 3; while [ $i -lt 100 ]; do i=$((i+1)); head -c 1000000 /dev/zero >> /dev/shm/kept; sleep 0.2; done"
     )

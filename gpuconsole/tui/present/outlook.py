@@ -21,7 +21,11 @@ ALARMING: dict[MemoryState, Tone] = {
 }
 """States from which on it is said of a row, and their tones."""
 _ADVICE: dict[Subject, tuple[str, ...]] = {
-    Subject.GPU: ("save a checkpoint, then lower the batch or length, or stop it", "save a checkpoint"),
+    Subject.GPU: (
+        "save a checkpoint, then lower the batch or length, or stop it",
+        "save a checkpoint, then lower the batch",
+        "save a checkpoint",
+    ),
     Subject.CONTAINER: ("fewer workers, or start it with more --memory", "fewer workers"),
     Subject.HOST: ("find who holds it and stop it before the kernel chooses", "stop who holds it"),
     Subject.SHM: ("clear it, or start the container with a larger --shm-size", "clear it"),

@@ -103,6 +103,11 @@ class GpuStrip(Lines, can_focus=True):
         if draw:
             self.draw()
 
+    @property
+    def is_blank(self) -> bool:
+        """There are no GPUs to show, and no memory that is running full."""
+        return self._host is not None and self._host.snapshot.problem is not None and not self._warned()
+
     def fit(self, height: int) -> None:
         """Take no more rows than suit a window of ``height`` rows."""
         self.rows_at_most = max(2, min(17, (height - 6) // 2))
@@ -131,6 +136,9 @@ class GpuStrip(Lines, can_focus=True):
         if self._host is None or self._width == 0:
             return
         views = list(self._host.gpus)
+        if self._host.snapshot.problem is not None:  # why there are none stands below; RAM may still run full
+            self.show(self._warned())
+            return
         per_line = self._per_line
         if per_line == 1 and len(views) <= max(1, self.rows_at_most - 1):
             self._order = views
