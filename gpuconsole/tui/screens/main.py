@@ -153,7 +153,8 @@ class MainScreen(Filtering, ImageTab, Doing, Screen[None]):
                                                       width=width, now=now, pace_s=app.pace_s,
                                                       readonly=app.readonly)])  # fmt: skip
         gpu_notice = notice.of_gpus(app.host_view, now=now, width=width)
-        self.query_one(GpuStrip).set_class(bool(app.host_view and app.host_view.snapshot.problem), "-hidden")
+        strip = self.query_one(GpuStrip)
+        strip.set_class(strip.is_blank, "-hidden")
         self._show_notice("#gpu-notice", gpu_notice)
         counts = {name: listing.count() for name, listing in self.lists.items()}
         going = sum(not run.ended for run in app.runs)
