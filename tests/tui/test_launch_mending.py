@@ -309,8 +309,7 @@ async def test_a_refusal_is_gone_to_and_lifted_by_its_key(engine_modern: Engine,
         form(app).query_one("#launch", Button).focus()
         await pilot.press("f5")
         await until(pilot, lambda: "Correct what is marked" in below(app), what="refused")
-        assert app.focused is not None
-        assert app.focused.id == "field-volume-0"
+        await until(pilot, lambda: app.focused is not None and app.focused.id == "field-volume-0", what="its field")
         assert "docker run" in below(app), "the line stays"
         await pilot.press("f9")
         assert fields.value("force") == "dangerous-mount"

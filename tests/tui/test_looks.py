@@ -6,6 +6,7 @@ After a change that is meant: ``pytest tests/tui/test_looks.py --snapshot-update
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -24,9 +25,11 @@ from gpuconsole.launch.fields import Surroundings
 from gpuconsole.launch.gpupath import GpuRoute
 from gpuconsole.launch.gpus import GpuChoice
 from gpuconsole.launch.options import LaunchOptions, read_options
+from gpuconsole.launch.preflight import Facts, Said, examine
 from gpuconsole.launch.request import build_request
 from gpuconsole.services.feed import EngineLink
 from gpuconsole.services.planning import LaunchPlan
+from gpuconsole.services.preflight import _secrets
 from gpuconsole.services.session import Session
 from gpuconsole.services.weighing import Weight
 from gpuconsole.tui import theme
@@ -114,6 +117,24 @@ async def launch_wrong(pilot: Pilot[Any]) -> None:
     app.screen.fields.set("ports", "99999")
     app.screen.fields.set("shm", "much")
     await until(pilot, lambda: app.screen._weight is not before and not app.screen._weight.plan)
+    await settled(pilot)
+
+
+async def launch_findings(pilot: Pilot[Any]) -> None:
+    """The form with a refusal, warnings and a hint, and what a key changed just now."""
+    await launch(pilot)
+    app: Any = pilot.app
+    for key, text in (
+        ("volumes", "/home/ada/llama:/workspace\n/etc:/host-etc"),
+        ("ports", "0.0.0.0:8888:8888"),
+        ("environment", "HF_TOKEN=hf_abcdefghijklmnopqrstuvwxyz123456"),
+        ("shm", "64m"),
+    ):
+        app.screen.fields.set(key, text)
+    await until(pilot, lambda: any(each.slug == "shm-size" for each in app.screen._remarks))
+    app.screen.fields.go_to("shm")
+    await pilot.press("f7")
+    await until(pilot, lambda: not app.screen._mended, what="weighed once more")
     await settled(pilot)
 
 
@@ -220,6 +241,7 @@ SCREENS = {
     "logs": logs,
     "launch": launch,
     "launch-wrong": launch_wrong,
+    "launch-findings": launch_findings,
     "help": opened("question_mark"),
     "question": opened("x"),
     "copy": opened("y"),
@@ -243,7 +265,12 @@ def canned_weight(monkeypatch: pytest.MonkeyPatch) -> None:
         choice = GpuChoice(reason="GPU 2 is the freest: 140.0 GiB free, nobody holds it.")
         route = GpuRoute(GpuPath.NONE, "")
         request = build_request(spec, name=name or "llama-3f", info=info)
-        return Weight(plan=LaunchPlan(spec, request, info, choice, route), image=looking.images()[0])
+        told = Said("llama:latest means another image with every release; name a tag, or pin it.")
+        facts = Facts(spec, request, info, choice, uid=1000, home="/home/ada", moving=told if spec.shm_bytes else None)
+        facts = replace(facts, secrets_written=_secrets(spec))
+        findings = examine(facts) if spec.ports else ()
+        plan = LaunchPlan(spec, request, info, choice, route, findings=findings)
+        return Weight(findings=findings, force=spec.force, plan=plan, image=looking.images()[0])
 
     monkeypatch.setattr("gpuconsole.tui.screens.launchweighing.weigh", weigh)
     monkeypatch.setattr("gpuconsole.tui.present.launchform.current_folder", lambda: "/home/ada/llama")
@@ -268,8 +295,8 @@ def same(compare: Compare, app: ConsoleApp, look: Callable[..., Any], size: tupl
 
 
 @pytest.mark.parametrize("name", [
-    "processes", "runs", "check", "launch-wrong", "copy", "image", "catalog-image", "pull", "pulling",
-    "pull-by-name", "build", "prune", "leaving",
+    "processes", "runs", "check", "launch-wrong", "launch-findings", "copy", "image", "catalog-image", "pull",
+    "pulling", "pull-by-name", "build", "prune", "leaving",
 ])  # fmt: skip
 def test_screen_that_scales_like_another(snap_compare: Compare, still: Make, name: str) -> None:
     assert same(snap_compare, still(), SCREENS[name], (80, 24))

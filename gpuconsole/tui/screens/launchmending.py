@@ -12,7 +12,7 @@ from gpuconsole.launch.changes import Change
 from gpuconsole.tui import actions
 from gpuconsole.tui.present import launchfindings
 from gpuconsole.tui.present.cell import Cell
-from gpuconsole.tui.present.launchform import MORE_KEYS
+from gpuconsole.tui.present.launchform import MORE_KEYS, Shape
 from gpuconsole.tui.present.launchmending import field_writing, text_after
 from gpuconsole.tui.screens.asker import Asker
 from gpuconsole.tui.screens.launchfields import LaunchFields
@@ -90,7 +90,8 @@ class Mending(Asker):
             self._tell(f"{label} was changed since; it stays as it is.")
         else:
             self.fields.set(made.field.key, made.before)
-            self._tell(f"Taken back: {label} is {_shown(made.before)} again.")
+            again = f"{_shown(made.before)} again" if made.field.shape is Shape.ONE else "as it was"
+            self._tell(f"Taken back: {label} is {again}.")
         self.refresh_bindings()
 
     def _make(self, remark: Remark, change: Change) -> None:
@@ -106,7 +107,7 @@ class Mending(Asker):
         self.fields.set(field.key, after)
         self._made.append(Made(field, before, after))
         self._mended.add(remark)  # until it is weighed anew the next key is for what is left
-        what = f"Forced: {remark.slug}" if forces else f"{field.label}: {_shown(before)} → {_shown(after)}"
+        what = f"Forced: {remark.slug}" if forces else f"{field.label}: {_difference(field, change, before, after)}"
         self._tell(f"{what}. {self.app.keys.name('launch.undo')} takes it back.")
         self.refresh_bindings()
 
@@ -135,6 +136,16 @@ class Mending(Asker):
 
     def _picks_gpus(self) -> bool:
         return self.focused is not None and self.focused.id == "picker"
+
+
+def _difference(field: Field, change: Change, before: str, after: str) -> str:
+    """What became of what; of a list only the item, since others may be secrets."""
+    if field.shape is Shape.ONE:
+        return f"{_shown(before)} → {_shown(after)}"
+    if change.instead:
+        was = _shown(change.instead)
+        return f"{was} → {_shown(change.value)}" if change.value else f"without {was}"
+    return f"+ {_shown(change.value)}" if change.value else "→ empty"
 
 
 def _shown(text: str) -> str:
