@@ -91,7 +91,7 @@ class ProcessTable:
         self._users: dict[int, str | None] = {}
         self._booted_at: float | None = None
 
-    @property
+    @cached_property
     def blind(self) -> bool:
         """Whether this program lives in a pid namespace of its own, where the host's pids mean nothing."""
         try:
