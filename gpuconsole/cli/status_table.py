@@ -15,8 +15,7 @@ from gpuconsole.core.text import gib, shorten
 from gpuconsole.gpu.model import Gpu, GpuStatus, Mig
 from gpuconsole.gpu.names import short_name
 from gpuconsole.gpu.state import MemoryState
-from gpuconsole.host.account import MemoryOf, PartKind
-from gpuconsole.host.accounting import account_in
+from gpuconsole.host.accounting import use_of
 from gpuconsole.host.model import GpuView, HostView
 from gpuconsole.host.state import memory_state
 
@@ -92,10 +91,7 @@ class _Memory(NamedTuple):
         """Of a GPU, or of an instance; of the machine itself, where its GPU has none of its own."""
         if isinstance(pool, Mig):
             return cls(pool.memory_used_bytes, pool.memory_total_bytes)
-        account = account_in(pool)
-        if account.of is MemoryOf.SYSTEM and account.total_bytes is not None:
-            return cls(account.total_bytes - account.bytes_of(PartKind.FREE), account.total_bytes)
-        return cls(pool.gpu.memory_used_bytes, pool.gpu.memory_total_bytes)
+        return cls(*use_of(pool))
 
     @property
     def figures(self) -> str:

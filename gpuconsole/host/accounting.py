@@ -65,6 +65,14 @@ def account_in(view: GpuView) -> Account:
     return view.account or account_of(view.gpu, view.holders, why=lambda count: NOBODY)
 
 
+def use_of(view: GpuView) -> tuple[int | None, int | None]:
+    """Bytes in use and in all of a GPU's memory; of the machine's, where the GPU has none of its own."""
+    account = account_in(view)
+    if account.of is MemoryOf.SYSTEM and account.total_bytes is not None:
+        return account.total_bytes - account.bytes_of(PartKind.FREE), account.total_bytes
+    return view.gpu.memory_used_bytes, view.gpu.memory_total_bytes
+
+
 def account_of_instance(mig: Mig, holders: Iterable[Holder], *, why: Why) -> Account:
     """Where the memory of a MIG instance is.
 

@@ -13,7 +13,7 @@ from gpuconsole.host.accounting import NOBODY, SystemMemory, account_in, account
 from gpuconsole.host.model import GpuView, Holder
 from gpuconsole.host.processes import BLIND, BLIND_HINT, ENDED
 from gpuconsole.tui.present import details, gpudetails, gpumemory, process
-from gpuconsole.tui.present.gpu import holders_cell
+from gpuconsole.tui.present.gpu import holders_cell, memory_cell, used_share
 from gpuconsole.tui.theme import ASCII, UNICODE
 from tests.unit.test_host_account import A, B, gpu, gpus, holder, holders_seen, holders_unseen, unseen
 
@@ -88,6 +88,9 @@ def test_shared_memory_has_the_machines_figures_and_says_so() -> None:
     assert gpumemory.shared_words(made) == "80 GiB of 128 GiB in use, 48 GiB to be had; shared with the CPU"
     assert gpumemory.shared_words(made) in now_of(view)
     assert "share the machine's memory" in text_of(view)
+    assert memory_cell(view).text == "80.0/128.0"
+    assert used_share(view) == 0.625
+    assert memory_cell(GpuView(chip)).text == "unified"
     assert "no figures of its own" in now_of(GpuView(chip, account=account_of(chip, (), why=str)))
 
 

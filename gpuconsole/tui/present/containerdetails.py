@@ -114,7 +114,7 @@ def _gpu(gpu: ContainerGpu, seen: GpuView | None, glyphs: Glyphs) -> Line:
     if seen is None:
         return name, Cell(tail, "dim")
     state = gpus.state_cell(seen, glyphs)
-    live = [Cell(f"  {gpus.utilization_cell(seen.gpu).text}  "), Cell(f"{gpus.memory_cell(seen.gpu).text} GiB  ")]
+    live = [Cell(f"  {gpus.utilization_cell(seen.gpu).text}  "), Cell(f"{gpus.memory_cell(seen).text} GiB  ")]
     return name, Cell(state.text.strip(), state.tone), *live, Cell(tail, "dim")
 
 

@@ -8,7 +8,7 @@ from gpuconsole.core.text import gib, shorten
 from gpuconsole.gpu.model import Gpu
 from gpuconsole.gpu.state import MemoryState
 from gpuconsole.host.account import PartKind
-from gpuconsole.host.accounting import account_in
+from gpuconsole.host.accounting import account_in, use_of
 from gpuconsole.host.model import GpuView
 from gpuconsole.host.state import FREE_BELOW_BYTES, memory_state
 from gpuconsole.tui.present.cell import EMPTY, Cell, Tone
@@ -75,20 +75,18 @@ def sparkline(values: Sequence[float | None], width: int, glyphs: Glyphs, *, top
     return "".join(marks).rjust(width)
 
 
-def used_share(gpu: Gpu) -> float | None:
+def used_share(view: GpuView) -> float | None:
     """Used part of the memory, 0 … 1."""
-    if gpu.memory_used_bytes is None or not gpu.memory_total_bytes:
-        return None
-    return gpu.memory_used_bytes / gpu.memory_total_bytes
+    used, total = use_of(view)
+    return used / total if used is not None and total else None
 
 
-def memory_cell(gpu: Gpu) -> Cell:
-    """``131.2/139.8``."""
-    if gpu.unified_memory:
-        return Cell("unified", "dim")
-    if gpu.memory_used_bytes is None and gpu.memory_total_bytes is None:
-        return EMPTY
-    return Cell(f"{gib(gpu.memory_used_bytes)}/{gib(gpu.memory_total_bytes)}")
+def memory_cell(view: GpuView) -> Cell:
+    """``131.2/139.8``; of a memory that the GPU shares with the CPU, the machine's figures."""
+    used, total = use_of(view)
+    if used is None and total is None:
+        return Cell("unified", "dim") if view.gpu.unified_memory else EMPTY
+    return Cell(f"{gib(used)}/{gib(total)}")
 
 
 def utilization_cell(gpu: Gpu) -> Cell:
@@ -158,7 +156,7 @@ def brief(view: GpuView, width: int, glyphs: Glyphs, *, rings: bool = False) -> 
     """The short form for many GPUs: index, use, a bar and the state, in ``width`` cells."""
     gpu = view.gpu
     state = state_cell(view, glyphs, _BRIEF_STATE)
-    memory = memory_cell(gpu).text
+    memory = memory_cell(view).text
     cells = max(10, len(state.text))
     room = max(3, width - 3 - 6 - len(memory) - 1 - cells - 2)
     return (
@@ -167,7 +165,7 @@ def brief(view: GpuView, width: int, glyphs: Glyphs, *, rings: bool = False) -> 
         # The figures beside the bar say the same.
         Cell(f"{ring_word(glyphs):<{room}.{room}}", "accent")
         if rings
-        else Cell(bar(used_share(gpu), room, glyphs), STATE_TONES[memory_state(view)] or "info"),
+        else Cell(bar(used_share(view), room, glyphs), STATE_TONES[memory_state(view)] or "info"),
         Cell(f" {memory}"),
         Cell(f" {shorten(state.text, cells):<{cells}}", state.tone),
     )

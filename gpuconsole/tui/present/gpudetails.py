@@ -56,7 +56,7 @@ def _memory(view: GpuView, width: int, glyphs: Glyphs) -> Line:
     if gpu.unified_memory and gpu.memory_total_bytes is None:
         words = shared_words(account_in(view)) or "shared with the CPU: the driver gives no figures of its own"
         return (Cell(words, "dim"),)
-    share = used_share(gpu)
+    share = used_share(view)
     if share is None:
         return (unknown(gpu.unknown.get("memory_used_bytes") or gpu.unknown.get("memory_total_bytes")),)
     room = min(30, max(6, width - 56))

@@ -205,13 +205,14 @@ class GpuStrip(Lines, can_focus=True):
         temperature = present.temperature_cell(gpu)
         history = self._history.get(gpu_key(view), deque())
         tone = present.STATE_TONES[memory_state(view)] or "info"
+        shade = "info" if tone in ("", "ok", "watch") else tone
         line = [
             Cell(fitted(f" {gpu.index} {short_name(gpu.name)}", at.name), "strong"),
             Cell(present.sparkline(history, at.spark, glyphs), "accent"),
             Cell(fitted(present.utilization_cell(gpu).text, 6, "right")),
             Cell("  "),
-            Cell(present.bar(present.used_share(gpu), at.bar, glyphs), "info" if tone in ("", "ok", "watch") else tone),
-            Cell(fitted(present.memory_cell(gpu).text, 13, "right") + " "),
+            Cell(present.bar(present.used_share(view), at.bar, glyphs), shade),
+            Cell(fitted(present.memory_cell(view).text, 13, "right") + " "),
             Cell(fitted(state.text, at.state), state.tone),
             Cell(fitted(present.ring_word(glyphs) if self._rings(view) else "", at.ring), "accent"),
             Cell(fitted(temperature.text, 6, "right"), temperature.tone),
