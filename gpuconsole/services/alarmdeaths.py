@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _GRACE_S = 15.0
 """A signal is sent so long before the end it brings."""
+_MOMENT_S = 3.0
 _LINES = 50
 _MOST = 50
 _QUIET = frozenset({"stopped", "engine-restarted"})
@@ -52,6 +53,10 @@ class DeathWatch:
         self._suspects: set[str] = set()
         self._ended: dict[str, Container] = {}
         """Those that failed since the first list and were not told: a look at the GPUs may come later."""
+        self._reached: set[str] = set()
+        """Running ones that reached their memory limit, told or not."""
+        self._hurt: dict[str, tuple[Container, float | None]] = {}
+        """Those of which it is not told yet, and since when it waits."""
 
     def suspect(self, container_id: str) -> Container | None:
         """A process of it ended while GPU memory was nearly full: its end is to be explained, whatever its code.
@@ -68,6 +73,7 @@ class DeathWatch:
         What had ended before the first list is no news.
         """
         containers = [view.container for view in views]
+        self._limits_reached(containers, first=self._running is None)
         before, self._running = self._running, frozenset(one.id for one in containers if _goes_on(one))
         self._suspects &= {one.id for one in containers}
         if before is None:
@@ -79,6 +85,25 @@ class DeathWatch:
         self._ended |= {one.id: one for one in ended if one.exit_code != 0 and one not in found}
         self._ended = dict(list(self._ended.items())[-_MOST:])
         return found
+
+    def _limits_reached(self, containers: Iterable[Container], *, first: bool) -> None:
+        running = {one.id: one for one in containers if one.running and one.oom_killed}
+        fresh = running.keys() - self._reached
+        self._reached = set(running)
+        self._hurt = {key: each for key, each in self._hurt.items() if key in running}
+        if not first:
+            self._hurt |= {key: (running[key], None) for key in fresh}
+
+    def hurt(self, now: float) -> tuple[Container, ...]:
+        """Containers in which a process was killed for their memory limit, and which go on; each once.
+
+        One that ends with that process does so in a moment: then that is what there is to tell.
+        """
+        self._hurt = {key: (one, now if since is None else since) for key, (one, since) in self._hurt.items()}
+        told = tuple(one for one, since in self._hurt.values() if since is not None and now - since >= _MOMENT_S)
+        for one in told:
+            del self._hurt[one.id]
+        return told
 
     def _is_news(self, one: Container) -> bool:
         return one.oom_killed or one.exit_code == KILLED or one.id in self._suspects

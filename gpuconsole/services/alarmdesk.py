@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from gpuconsole.core.text import size
 from gpuconsole.gpu.forecast_model import Subject
 from gpuconsole.gpu.state import MemoryState
 from gpuconsole.services.alarmdeaths import DeathWatch, Ending
@@ -88,10 +89,11 @@ class AlarmDesk:
         self._notes = self._idle.looked(view)
         names = names_of(view, (each.container for each in containers or ()))
         told = tuple(each for each in self._alarms.looked(view.outlooks, now, names=names) if self._is_news(each))
+        told = (*told, *(_limit_reached(each, now) for each in self._deaths.hurt(now)))
         for whole in told:
             for alarm in whole.parts or (whole,):
                 self._told[alarm.key] = replace(alarm, told=True)
-                if alarm.state is MemoryState.FAILED and alarm.container_id is not None:
+                if alarm.subject is Subject.PROCESS and alarm.state is MemoryState.FAILED and alarm.container_id:
                     self._to_explain += filter(None, [self._deaths.suspect(alarm.container_id)])
         standing = {each.key for each in self._alarms.standing()}
         self._told = {key: each for key, each in self._told.items() if key in standing or 0 <= now - each.at <= PAST_S}
@@ -193,6 +195,18 @@ def _only_repeats(alarm: Alarm, others: Iterable[Alarm]) -> bool:
         each.subject is Subject.PROCESS and each.gpu == alarm.gpu and each.state.severity >= alarm.state.severity
         for each in others
     )
+
+
+def _limit_reached(container: Container, now: float) -> Alarm:
+    limit = f" of {size(container.memory_limit_bytes)}" if container.memory_limit_bytes else ""
+    why = (
+        f"a process in it was killed because the container reached its memory limit{limit}; the rest goes on: fewer "
+        "DataLoader workers or a smaller cache, or start it with a higher --memory"
+    )
+    return Alarm(
+        f"limit {container.id}/{container.started_at or 0:.0f}", container.name, MemoryState.FAILED, why, now,
+        subject=Subject.CONTAINER, container_id=container.id, told=True,
+    )  # fmt: skip
 
 
 def _noted(note: IdleNote, now: float) -> Alarm:

@@ -218,7 +218,7 @@ def begin(engine: Engine, name: str, script: str) -> str:
     return started.stdout.strip()
 
 
-@pytest.mark.parametrize(("script", "why"), [(f"{FAILS}137", CUDA), (GROWS, LIMIT)])
+@pytest.mark.parametrize(("script", "why"), [(f"{FAILS}137", CUDA), (GROWS, LIMIT)], ids=["gpu", "limit"])
 async def test_a_killed_container_is_told_once_with_its_cause_and_its_details_say_it_too(
     engine_modern: Engine, nvml: NvmlBox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, why: str
 ) -> None:
@@ -256,6 +256,22 @@ async def test_a_killed_container_is_told_once_with_its_cause_and_its_details_sa
         await pilot.press("enter")
         await until(pilot, lambda: why[:30] in shown(late), what="what had ended before")
         assert (rung, toasts(late)) == ([], [])
+
+
+async def test_a_worker_that_is_killed_for_the_limit_is_told_while_its_container_goes_on(
+    engine_modern: Engine, nvml: NvmlBox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin(engine_modern, "train", f"sh -c '{GROWS}'; sleep 1000")
+    app = console(engine_modern.host, tmp_path)
+    rung = bells(app, monkeypatch)
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+        await until(pilot, lambda: app.containers)
+        engine_modern.docker("exec", "train", "touch", "/tmp/go")
+        await until(pilot, lambda: toasts(app), what="the alarm")
+        assert toasts(app)[0].startswith("train: a process in it was killed because the container reached its memory")
+        assert rung == ["bell"]
+        assert app.containers is not None
+        assert app.containers[0].container.running
 
 
 async def test_a_process_that_fails_and_the_end_of_its_container_are_one_death(

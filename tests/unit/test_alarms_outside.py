@@ -219,10 +219,10 @@ def test_what_is_saved_reads_as_it_was_read_and_holds_no_names(tmp_path: Path) -
     assert other != path, "a second one replaces nothing"
 
 
-def test_half_an_hour_is_kept_and_no_more_of_a_big_machine_than_is_bearable() -> None:
+def test_half_an_hour_is_kept_and_no_more_than_is_bearable() -> None:
     evidence = Evidence()
     for second in range(0, 3 * int(SPAN_S), 3):
-        evidence.add(*sample(float(second), gpus=8, processes=5))
+        evidence.add(*sample(float(second), gpus=2, processes=3))
     times = [json.loads(line)["t"] for line in evidence.copy().lines()]
     assert times[-1] == 3 * SPAN_S - 3
     assert times[-1] - times[0] >= SPAN_S
@@ -327,3 +327,23 @@ def test_a_process_that_failed_makes_the_end_of_its_container_news_whichever_is_
         assert watch.listed(ended) == ()
         assert watch.suspect("ab" * 32) == ended[0].container
         assert watch.suspect("ab" * 32) is None
+
+
+def test_a_container_that_goes_on_after_a_process_was_killed_for_its_limit_is_told_of_once() -> None:
+    watch = DeathWatch()
+    watch.listed((listed(),))
+    for at in range(10):
+        watch.listed((listed(oom_killed=True),))
+        assert bool(watch.hurt(float(at))) is (at == 3)
+    watch.listed((listed(started_at=50.0),))
+    watch.listed((listed(started_at=50.0, oom_killed=True),))
+    watch.hurt(20.0)
+    assert watch.listed((listed(**EXITED, exit_code=137, oom_killed=True),)), "it ended with it: that is told instead"
+    assert watch.hurt(30.0) == ()
+
+
+def test_what_had_reached_its_limit_before_is_no_news() -> None:
+    watch = DeathWatch()
+    for at in (1.0, 9.0):
+        watch.listed((listed(oom_killed=True),))
+        assert watch.hurt(at) == ()

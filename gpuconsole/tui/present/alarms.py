@@ -28,7 +28,7 @@ COLUMNS = (
 _WORDS = {
     Standing.RINGS: "It stands, and rang.",
     Standing.QUIET: "It stands quietly: it is no more than a risk, or another one rang for the same memory.",
-    Standing.ENDED: "It is gone.",
+    Standing.ENDED: "It has happened; dismissed, it goes from the list.",
     Standing.OVER: "It rang, and does not stand any more.",
     Standing.DISMISSED: "It was dismissed, and rings again only if it gets worse.",
     Standing.NOTE: "A note: it does not ring.",
