@@ -16,9 +16,12 @@ from textual.widgets import Button
 
 from gpuconsole.engine.model import EngineInfo
 from gpuconsole.host import folders
+from gpuconsole.host.devices import DeviceFacts
 from gpuconsole.host.facts import LaunchFacts
+from gpuconsole.host.memorygroup import MemoryGroup
 from gpuconsole.images.verdict import Word
 from gpuconsole.launch.preflight import Severity, examine
+from gpuconsole.services import enginememory, isolation
 from gpuconsole.services.catalog import load_catalog, view_catalog
 from gpuconsole.services.fitting import engine_machine
 from gpuconsole.services.session import Session
@@ -39,6 +42,7 @@ from tests.rig.prepared import gpuconsole
 from tests.tui.console import console, shown, until
 from tests.tui.formseen import below, form, inspect, opened, problem, weighed, with_images, without_joining
 from tests.unit.test_preflight import CASES
+from tests.unit.test_preflight_machine import CASES as MACHINE
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("nvml")]
 GIB = 2**30
@@ -117,6 +121,16 @@ class Stage:
         self.patch.setattr(os, "getuid", lambda: uid)
         self.patch.setattr(folders, "filesystem_of", lambda *_: filesystem)
 
+    def gpu_device(self, path: str) -> None:
+        """A device is a GPU's."""
+        self.patch.setattr(isolation, "look_at_device", lambda _: DeviceFacts(True, path, (path,), gpus=(path,)))
+
+    def limited(self, limit_bytes: int) -> None:
+        """A control group above the engine's containers allows only so much."""
+        self.patch.setattr(
+            enginememory, "smallest_limit", lambda *_, **__: MemoryGroup("/docker.slice", limit_bytes, 0)
+        )
+
 
 def _free_port() -> int:
     with socket.socket() as one:
@@ -157,13 +171,24 @@ CAUSES: dict[str, list[Case]] = {
     "image-latest": [Case({"image": "pytorch/pytorch", "gpus": "1", **MINE})],
     "image-verdict": [Case({"gpus": "1", **MINE})],
     "privileged": [Case({**NONE, "privileged": "yes"})],
+    "network-host": [Case({**NONE, "network": "host"})],
+    "ipc-host": [Case({**NONE, "ipc": "host"})],
+    "group-docker": [Case({**NONE, "group_add": "44 docker"})],
+    "device-missing": [Case({**NONE, "devices": "/dev/null /dev/nowhere:/dev/x:r"})],
+    "dangerous-device": [Case({**NONE, "devices": "/dev/null /dev/tty"})],
+    "gpu-device": [Case({**NONE, "devices": "/dev/null:/dev/of-a-gpu"}, lambda stage: stage.gpu_device("/dev/null"))],
+    "memory-group": [
+        Case({**NONE, "memory": "8g"}, lambda stage: stage.limited(4 * GIB)),
+        Case({**NONE, "shm": "8g"}, lambda stage: stage.limited(4 * GIB)),
+    ],
     "restart-rm": [Case({**NONE, "restart": "always"}, removed=True)],
 }  # fmt: skip
 """Slug of each rule that has a change → what is typed so that it fires on a real engine."""
 
 
 def test_every_rule_with_a_change_has_a_case_here() -> None:
-    changing = {one.slug for fires, _ in CASES.values() for facts in fires for one in examine(facts) if one.change}
+    every = [*CASES.values(), *MACHINE.values()]
+    changing = {one.slug for fires, _ in every for facts in fires for one in examine(facts) if one.change}
     assert set(CAUSES) - changing == {"gpu-busy", "home-mount", "port-public", "port-taken"}, (
         "those whose change depends on how it was written, or on what else is free"
     )

@@ -27,8 +27,9 @@ from gpuconsole.tui.present.launchtext import Lines
 from gpuconsole.tui.present.launchtyped import Ticks, options_of, texts_of
 from gpuconsole.tui.theme import ASCII, UNICODE, Glyphs
 from tests.unit.test_preflight import CASES
+from tests.unit.test_preflight_machine import CASES as MACHINE
 
-EVERY = [finding for fires, _ in CASES.values() for facts in fires for finding in examine(facts)]
+EVERY = [finding for fires, _ in (*CASES.values(), *MACHINE.values()) for facts in fires for finding in examine(facts)]
 """What every rule says."""
 WRONG = (FieldProblem("--memory", "'much' is no size"), FieldProblem("--volume", "/nowhere is not there"))
 
