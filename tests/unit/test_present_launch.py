@@ -56,15 +56,6 @@ def test_whatever_the_command_line_refuses_has_a_field_to_stand_beside() -> None
         assert launchform.field_of(problem) is not None, problem
 
 
-def test_problems_of_a_row_with_several_fields_say_which() -> None:
-    with pytest.raises(SpecInvalid) as caught:
-        read_options(LaunchOptions(image="a", shm_size="x", user="a b"), AROUND)
-    group = next(group for group in launchform.ROWS if group[0].key == "shm")
-    texts = launchform.problems_of(group, caught.value.problems)
-    assert [text.partition(":")[0] for text in texts] == ["Shm size", "User"]
-    assert launchform.problems_of(launchform.ROWS[0], caught.value.problems) == ()
-
-
 @pytest.mark.parametrize(
     ("wish", "meant"),
     [("device=1,0:1", "device=GPU-b,MIG-c"), ("device=7", "device=7"), ("2", "2"), ("auto", "auto"), ("?", "?"),

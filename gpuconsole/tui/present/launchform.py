@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -160,18 +160,6 @@ def command_hint(kind: str) -> str:
 def field_named(key: str) -> Field:
     """The field of this key."""
     return next(field for field in FIELDS if field.key == key)
-
-
-def problems_of(group: Group, problems: Iterable[FieldProblem]) -> tuple[str, ...]:
-    """What is wrong with the fields of a row, a sentence each; with several fields, which one."""
-    problems = tuple(problems)
-    texts = [
-        plain_line(f"{field.label}: {problem.message}" if len(group) > 1 else problem.message)
-        for field in group
-        for problem in problems
-        if problem.field in field.options
-    ]
-    return tuple(dict.fromkeys(texts))
 
 
 def field_of(problem: FieldProblem) -> Field | None:
