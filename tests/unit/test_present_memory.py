@@ -100,7 +100,7 @@ def test_a_gpu_of_a_recording_made_before_accounts_were_kept_has_one_all_the_sam
 
 def test_who_was_given_a_gpu_is_named_as_where_gpus_are_picked() -> None:
     assert holders_cell(GpuView(gpu(), given_to=("jupyter",))).text == "jupyter (idle)"
-    assert holders_cell(GpuView(gpu())).text == "nobody listed", "it is held, and not free"
+    assert holders_cell(GpuView(gpu())).text == "nobody", "it is held, and not free"
     assert holders_cell(GpuView(gpu(memory_used_bytes=0, memory_free_bytes=99 * GIB))).text == ""
     mine = holder(7, GIB, container_id=A, container_name="jupyter")
     assert holders_cell(GpuView(gpu(), (mine,), given_to=("jupyter", "other"))).text == "jupyter, other (idle)"

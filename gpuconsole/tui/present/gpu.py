@@ -115,7 +115,7 @@ def holders_cell(view: GpuView) -> Cell:
         for holder in view.holders
     )
     if not names and not view.given_to and account_in(view).bytes_of(PartKind.UNATTRIBUTED) >= FREE_BELOW_BYTES:
-        return Cell("nobody listed", "dim")
+        return Cell("nobody", "dim")
     # In the words of the list GPUs are picked from.
     idle = [f"{name} (idle)" for name in view.given_to if name not in names]
     return Cell(", ".join([*(str(name) for name in names), *idle]), "dim" if names or idle else "")
