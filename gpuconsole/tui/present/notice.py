@@ -27,6 +27,12 @@ def of_gpus(view: HostView | None, *, now: float, width: int) -> Notice:
     return _wrapped(view.snapshot.problem, view.snapshot.hint or "", width=width)
 
 
+def of_processes(view: HostView | None, *, width: int) -> Notice:
+    """What is true of all processes on GPUs, said once for all rows; nothing where each speaks for itself."""
+    notes = () if view is None else view.notes
+    return tuple(line for note in notes for line in _wrapped(note, "", width=width))
+
+
 def of_engine(link: EngineLink | None, *, now: float, width: int) -> Notice:
     """Why the engine cannot be seen; nothing when it can."""
     if link is None:

@@ -213,7 +213,7 @@ class Listing:
             if trouble:
                 return trouble
         if self.grid.rows:
-            return notice.NOTHING
+            return notice.of_processes(app.host_view, width=width) if self.name == "processes" else notice.NOTHING
         if self._all() is None:
             return notice.empty("Looking …", "", width=width)
         if screen.fits and self.name == "images":
