@@ -118,6 +118,8 @@ def launch(
         raise click.UsageError(f"--json and --format {form} exclude each other.")
     if write_files and not dry_run:
         raise click.UsageError("--write-files makes what --dry-run names; give both.")
+    if write_files and form == "toml":
+        raise click.UsageError("A profile names no files, so --write-files and --format toml exclude each other.")
     if not dry_run:
         settings.may_change("launch a container")
     if write_files:

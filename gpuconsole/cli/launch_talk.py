@@ -17,7 +17,7 @@ from gpuconsole.services.launching import Launched, LaunchStep, Phase
 from gpuconsole.services.logtext import LineCleaner
 from gpuconsole.services.planning import LaunchPlan
 from gpuconsole.services.pulling import PullState
-from gpuconsole.services.secrets import mask_arguments
+from gpuconsole.services.shownsecrets import kept_words
 
 _PULL_LINE_S = 5.0
 """Seconds between two lines about a pull."""
@@ -100,8 +100,7 @@ class LaunchTalk:
         if launched.not_kept:
             talk(f"Note: 'gpuconsole runs' will not know of it. {launched.not_kept}")
         if self._as_json:
-            run = launched.plan.docker_run(foreground=followed, hide_values=True)
-            command = DockerRun(mask_arguments(run.words))
+            command = DockerRun(kept_words(launched.plan, foreground=followed))
             access = _access_document(launched.access, with_token=not followed)
             json_document("launch", container=_document(launched), command=str(command), access=access)
         elif not followed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,6 +13,7 @@ from gpuconsole.cli.output import data, json_data, json_document, talk
 from gpuconsole.core.errors import ExitCode
 
 if TYPE_CHECKING:
+    from gpuconsole.launch.options import LaunchOptions
     from gpuconsole.services.profiles import Listed
 
 _EXAMPLE = """\b
@@ -102,9 +104,6 @@ def _state(each: Listed) -> str:
 
 
 def _document(each: Listed) -> dict[str, Any]:
-    from gpuconsole.launch.profiletext import profile_table
-    from gpuconsole.services.profilesaving import harmless
-
     return {
         "name": each.name,
         "file": str(each.source.path),
@@ -114,8 +113,18 @@ def _document(each: Listed) -> dict[str, Any]:
         "abstract": each.abstract,
         "problems": each.problems,
         "reaches": [reach.words for reach in each.reach],
-        "fields": profile_table(harmless(each.options)) if each.options is not None else None,
+        "fields": _fields(each.options, each.taken) if each.options is not None else None,
     }
+
+
+def _fields(options: LaunchOptions, taken: frozenset[str]) -> dict[str, Any]:
+    """What a profile amounts to; secrets stay the names of their variables."""
+    from gpuconsole.launch.profiletext import profile_table
+    from gpuconsole.launch.references import References
+    from gpuconsole.services.profilesaving import harmless
+    from gpuconsole.services.shownsecrets import secrets_of_shell
+
+    return dict(profile_table(harmless(options), References.of(secrets_of_shell(os.environ, taken))))
 
 
 @profiles.command(epilog="\b\nExample:\n  gpuconsole profiles show train")
@@ -124,16 +133,14 @@ def _document(each: Listed) -> dict[str, Any]:
 @pass_settings
 def show(settings: Settings, name: str, as_json: bool) -> int:
     """Show the profile NAME with all that it extends and its variables put in; secrets stay names."""
-    from gpuconsole.launch.profiletext import profile_table
     from gpuconsole.launch.tomltext import table_text
     from gpuconsole.services.profiles import one_profile
-    from gpuconsole.services.profilesaving import harmless
 
     each = one_profile(name, settings.session().surroundings())
     if as_json:
         json_document("profile", profile=_document(each))
     elif each.options is not None:
-        data(table_text(f"profiles.{name}", profile_table(harmless(each.options))).rstrip())
+        data(table_text(f"profiles.{name}", _fields(each.options, each.taken)).rstrip())
         talk(f"From {each.source.shown}.")
         for reach in each.reach:
             talk(f"  It {reach.words}{', which is refused' if reach.dangerous else ''}.")

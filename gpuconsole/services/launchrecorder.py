@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from gpuconsole.core.errors import BadFile, ConsoleError, EngineUnavailable, NotFound
 from gpuconsole.launch.labels import LAUNCH
 from gpuconsole.services.cancelling import Cancelled
-from gpuconsole.services.secrets import MASK, mask_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,11 +50,10 @@ class LaunchRecorder:
         if written is None:
             return
         from gpuconsole.launch.render import DockerRun
-        from gpuconsole.services.shownsecrets import references_of
+        from gpuconsole.services.shownsecrets import kept_words, references_of
 
         hidden = references_of(self._spec, os.environ)
-        words = plan.docker_run(hide_values=True, references=hidden).words
-        command = str(DockerRun(mask_arguments([hidden.masked(word, MASK) for word in words])))
+        command = str(DockerRun(kept_words(plan)))
         self._word = plan.request.labels[LAUNCH]
         records = None
         try:

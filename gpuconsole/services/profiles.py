@@ -129,6 +129,8 @@ class Listed:
     """What it takes from outside of the project."""
     hidden: bool = False
     """The project has another one of this name, which is meant."""
+    taken: frozenset[str] = frozenset()
+    """Variables of the shell whose values are in it."""
 
     @property
     def abstract(self) -> bool:
@@ -184,7 +186,8 @@ def _judged(
     except BadProfile as error:
         return Listed(name, source, problems=tuple(map(str, error.mistakes)), hidden=hidden)
     options = options_with(profile, {})
-    listed = Listed(name, source, options, profile.description, (), reaches(profile, around), hidden)
+    taken = frozenset(variable for layer in profile.layers for variable in layer.used)
+    listed = Listed(name, source, options, profile.description, (), reaches(profile, around), hidden, taken)
     if not options.image:
         return listed
     try:
@@ -193,7 +196,7 @@ def _judged(
         told = explained(error, profile).problems
         return Listed(
             name, source, options, profile.description,
-            tuple(f"{each.field}: {each.message}" for each in told), listed.reach, hidden,
+            tuple(f"{each.field}: {each.message}" for each in told), listed.reach, hidden, taken,
         )  # fmt: skip
     return listed
 

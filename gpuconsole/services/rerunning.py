@@ -124,7 +124,9 @@ def differences(first: LaunchRecord, second: LaunchRecord) -> tuple[Difference, 
         if one != other:
             found.append(Difference(what, one, other))
     for what in sorted({*first.options, *second.options}):
-        found.extend(_of_option(what, first.options.get(what), second.options.get(what)))
+        # What was asked for beside what was given: two things, however alike they are called.
+        name = f"{what}_asked" if what == "gpus" else what
+        found.extend(_of_option(name, first.options.get(what), second.options.get(what)))
     return tuple(found)
 
 

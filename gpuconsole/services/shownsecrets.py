@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from gpuconsole.launch.references import References
 from gpuconsole.launch.spec import LaunchSpec, VariableSource
-from gpuconsole.services.secrets import is_secret_name, mask_value
+from gpuconsole.services.secrets import MASK, is_secret_name, mask_arguments, mask_value
+
+if TYPE_CHECKING:
+    from gpuconsole.services.planning import LaunchPlan
 
 _ORDINARY = re.compile(r"[a-z]+|[A-Z]+|[A-Z][a-z]+|\d{1,6}|[~./].*|(?:[a-z]+[_-])*[a-z]+")
 """Words, small numbers and paths: found in many places where they are no secret."""
@@ -49,6 +54,13 @@ def references_of(spec: LaunchSpec, environment: Mapping[str, str]) -> Reference
         and not known.holds(each.value)
     )
     return References(known.names, frozenset(by_name))
+
+
+def kept_words(plan: LaunchPlan, *, foreground: bool = False) -> tuple[str, ...]:
+    """The words of a plan's ``docker run`` line for a place that is kept: values left out, secrets masked."""
+    hidden = references_of(plan.spec, os.environ)
+    words = plan.docker_run(foreground=foreground, hide_values=True, references=hidden).words
+    return mask_arguments([hidden.masked(word, MASK) for word in words])
 
 
 def left_to_shell(spec: LaunchSpec, references: References, *, files_too: bool) -> tuple[str, ...]:

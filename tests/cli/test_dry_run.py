@@ -68,5 +68,9 @@ def test_the_files_that_a_printed_form_names_are_made_when_asked_for(engine_mode
     (token,) = (tmp_path / "state").rglob("jupyter_token")
     assert f"Made for it: {token}." in made.talk
     assert f"source={token}," in made.text
-    for wrong in (("--readonly", *arguments, "--write-files"), (*arguments[:-1], "--write-files")):
+    for wrong in (
+        ("--readonly", *arguments, "--write-files"),
+        (*arguments[:-1], "--write-files"),
+        (*arguments, "--write-files", "--format", "toml"),
+    ):
         assert run(engine_modern, *wrong, env=env).code in (ExitCode.USAGE, ExitCode.REFUSED)
