@@ -28,6 +28,10 @@ class Holder:
     reader: TrendReader
     pid: int | None
     name: str = ""
+    loading: bool = False
+    """It may be loading, as of the last reading."""
+    calm: tuple[MemoryState, float, Assessment] | None = None
+    """State, bytes and what was last said of it while it did not grow."""
 
 
 class GpuWatch:
@@ -111,6 +115,7 @@ class GpuWatch:
             holder.name = called.get(pid, "") if pid is not None else ""
             holder.curve.capacity = total
             holder.curve.feed(t, value)
+            holder.loading = holder.reader.loading(t)
         return [each for each in gone if each is not None]
 
     def _ended(self, name: str) -> Assessment | None:
@@ -137,13 +142,20 @@ class GpuWatch:
                 why = outlook("", trend, ahead.state, ahead.eta_s, room, Subject.GPU)
                 said.append(self._said(holder.pid, ahead.state, ahead.eta_s, why, trend))
                 continue
-            state = self._flat_state(t, [holder], gpu, holder.curve.value)
+            state = self._flat_state(holder.loading, gpu, holder.curve.value)
             if trend is not None and ahead.state is None:
                 said.append(self._said(holder.pid, state, ahead.eta_s, levels_off("", trend), trend))
                 continue
-            why = flat(state, holder.curve.value, holder.curve.capacity, what="it")
-            said.append(self._said(holder.pid, state, None, why))
+            said.append(self._calm(holder, holder.pid, state))
         return said
+
+    def _calm(self, holder: Holder, pid: int, state: MemoryState) -> Assessment:
+        """What is said of a process that does not grow: the same as before, most of the time."""
+        value = holder.curve.value
+        if holder.calm is None or holder.calm[:2] != (state, value):
+            said = self._said(pid, state, None, flat(state, value, holder.curve.capacity, what="it"))
+            holder.calm = state, value, said
+        return holder.calm[2]
 
     def _whole(self, t: float, gpu: GpuMemory, trends: dict[str, Trend], ahead: Outlook, room: float) -> Assessment:
         used, total = float(gpu.used_bytes or 0), float(gpu.total_bytes or 0)
@@ -156,12 +168,12 @@ class GpuWatch:
             return self._said(None, ahead.state, ahead.eta_s, why, trends[first])
         if gpu.processes == () and used < self._settings.free * total:
             return self._said(None, MemoryState.FREE, None, flat(MemoryState.FREE, used, total, what=""))
-        state = self._flat_state(t, list(self._holders.values()), gpu, used)
+        state = self._flat_state(any(holder.loading for holder in self._holders.values()), gpu, used)
         return self._said(None, state, None, flat(state, used, total, what="somebody"))
 
-    def _flat_state(self, t: float, holders: list[Holder], gpu: GpuMemory, held: float) -> MemoryState:
+    def _flat_state(self, loading: bool, gpu: GpuMemory, held: float) -> MemoryState:
         settings, total = self._settings, float(gpu.total_bytes or 0)
-        if any(holder.reader.loading(t) for holder in holders):
+        if loading:
             return MemoryState.LOADING
         if self._is_idle():
             return MemoryState.IDLE
