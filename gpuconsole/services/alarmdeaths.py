@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -134,16 +133,11 @@ def explain_ending(engine: Engine, container: Container) -> Ending:
     )  # fmt: skip
 
 
-def explain_later(engine: Callable[[], Engine], container: Container, tell: Callable[[Ending], None]) -> None:
-    """Explain it on a thread of its own, and ``tell`` there; an engine that is away by now leaves what is certain."""
+def explained(engine: Callable[[], Engine], container: Container) -> Ending:
+    """The same; of an engine that is away by now, what is certain all the same."""
+    from gpuconsole.services.launchends import reason_of
 
-    def work() -> None:
-        try:
-            ending = explain_ending(engine(), container)
-        except ConsoleError:
-            from gpuconsole.services.launchends import reason_of
-
-            ending = Ending(container.id, container.name, container.finished_at, reason_of(container, None))
-        tell(ending)
-
-    threading.Thread(target=work, name="death-explainer", daemon=True).start()
+    try:
+        return explain_ending(engine(), container)
+    except ConsoleError:
+        return Ending(container.id, container.name, container.finished_at, reason_of(container, None))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from functools import partial
 from typing import TYPE_CHECKING
 
 from textual.notifications import Notification, Notify
@@ -21,6 +22,8 @@ from gpuconsole.tui import messages
 from gpuconsole.tui.present import alarms as present
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gpuconsole.engine.model import Container
     from gpuconsole.host.model import HostView
     from gpuconsole.services.alarmdeaths import Ending
@@ -79,14 +82,26 @@ class Alarming:
             self._explain_one(container)
 
     def _explain_one(self, container: Container, *, quietly: bool = False) -> None:
-        from gpuconsole.services.alarmdeaths import explain_later
+        from gpuconsole.services.alarmdeaths import explained
 
-        app = self._app
+        def work() -> None:
+            ending = explained(lambda: self._app.desk.session.engine, container)
+            self._app.post_message(messages.EndingExplained(ending, quietly=quietly))
 
-        def tell(ending: Ending) -> None:
-            app.post_message(messages.EndingExplained(ending, quietly=quietly))
+        self._behind("death-explainer", work)
 
-        explain_later(lambda: app.desk.session.engine, container, tell)
+    def _behind(self, name: str, work: Callable[[], None]) -> None:
+        """Do ``work`` on a thread of its own; what fails there is told, and never printed over the screen."""
+
+        def run() -> None:
+            try:
+                work()
+            except ConsoleError as error:
+                self._app.post_message(messages.ActionFailed(error))
+            except Exception as error:  # noqa: BLE001 (the thread must not end in silence)
+                self._app.post_message(messages.ActionBroke(error))
+
+        threading.Thread(target=run, name=name, daemon=True).start()
 
     def ending_explained(self, ending: Ending, *, quietly: bool) -> None:
         """Why a container is gone has been found out; ``quietly`` when somebody only wanted to know."""
@@ -103,7 +118,7 @@ class Alarming:
         if app.config.bell:
             app.bell()  # the bare sign: tmux hands it on, and marks the window
         for alarm in alarms:
-            threading.Thread(target=self._tell_outside, args=(alarm,), name="alarm-teller", daemon=True).start()
+            self._behind("alarm-teller", partial(self._tell_outside, alarm))
 
     def _tell_outside(self, alarm: Alarm) -> None:
         """Tell it beyond this screen; on a thread of its own, since others may be slow."""
@@ -193,14 +208,9 @@ class Alarming:
         kept, alarm, snapshot = self._desk.evidence.copy(), listed.alarm, view.snapshot
 
         def work() -> None:
-            try:
-                path = save(kept, alarm, snapshot)
-            except ConsoleError as error:
-                app.post_message(messages.ActionFailed(error))
-                return
-            app.post_message(messages.AlarmSaved(str(path)))
+            app.post_message(messages.AlarmSaved(str(save(kept, alarm, snapshot))))
 
-        threading.Thread(target=work, name="alarm-saver", daemon=True).start()
+        self._behind("alarm-saver", work)
         if listed.standing in (Standing.RINGS, Standing.QUIET):
             self._desk.dismiss(listed, app.now())
             self._keep_toast(fresh=False)

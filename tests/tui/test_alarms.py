@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -12,16 +13,22 @@ from typing import Any
 
 import pytest
 
+from gpuconsole.cli.main import main
 from gpuconsole.core.config import Config, config_path
 from gpuconsole.core.paths import state_dir
+from gpuconsole.gpu.forecast import Forecaster, predict
 from gpuconsole.gpu.forecast_model import Assessment, Subject
 from gpuconsole.gpu.model import Gpu, GpuSnapshot
 from gpuconsole.gpu.state import MemoryState
 from gpuconsole.host.model import GpuView, Holder, HostView
+from gpuconsole.host.recorded import memory_samples
+from gpuconsole.services.alarmdesk import Standing
+from gpuconsole.services.alarms import Alarms
 from gpuconsole.tui import messages
 from gpuconsole.tui.app import ConsoleApp
 from gpuconsole.tui.screens.alarms import AlarmsScreen
 from gpuconsole.tui.screens.detailing import DetailsScreen
+from tests.forecast.truth import FOLDER
 from tests.rig.engines import Engine
 from tests.rig.nvml import NvmlBox, box
 from tests.rig.nvml.gpu import GpuProcess
@@ -167,17 +174,24 @@ async def test_eight_at_once_are_one_toast_and_one_bell_and_what_is_over_takes_i
 async def test_marked_wrong_its_samples_are_saved_and_the_forecast_says_the_same_of_them(
     nvml: NvmlBox, tmp_path: Path
 ) -> None:
-    app = console(f"unix://{tmp_path}/none.sock", tmp_path, config=Config(refresh_s=0.5, alarms_from="risk"))
+    """What a real leak was seen like, look by look, until it rings."""
+    app = quiet_console(tmp_path)
+    forecaster = Forecaster()
     async with app.run_test(size=(120, 36), notifications=True) as pilot:
-        await until(pilot, lambda: app.host_view and app.host_view.outlooks)
-        for held in (20, 40, 60, 60, 60, *range(64, 140, 4)):
-            hold(nvml, held)
-            before = app.host_view
-            await until(pilot, lambda before=before: app.host_view is not before, what="a look")  # type: ignore[misc]
-            if toasts(app):
+        await until(pilot, lambda: app.host_view)
+        for sample in memory_samples(FOLDER / "stairs-oom.jsonl.gz"):
+            (read,) = sample.gpus
+            gpu = Gpu(
+                index=0, uuid="GPU-0", name="NVIDIA H200", memory_total_bytes=read.total_bytes,
+                memory_used_bytes=read.used_bytes, memory_free_bytes=read.free_bytes, utilization_pct=98,
+            )  # fmt: skip
+            snapshot = GpuSnapshot(1e9 + sample.t, gpus=(gpu,))
+            app.host_view = HostView(snapshot, (GpuView(gpu),), memory=sample, outlooks=forecaster.feed(sample))
+            app.alarming.host_looked(app.host_view)
+            if app.alarming.listed() and app.alarming.listed()[0].standing is Standing.RINGS:
                 break
-        (words,) = toasts(app)
-        assert f"Process {os.getpid()}" in words
+        await until(pilot, lambda: toasts(app))
+        alarm = app.alarming.listed()[0].alarm
         await pilot.press("exclamation_mark")
         await until(pilot, lambda: isinstance(app.screen, AlarmsScreen))
         await pilot.pause()
@@ -186,12 +200,9 @@ async def test_marked_wrong_its_samples_are_saved_and_the_forecast_says_the_same
         assert "dismissed" in shown(app)
     (path,) = (state_dir() / "alarms").glob("*.jsonl.gz")
     assert str(path) in toasts(app, "Marked as wrong")[0]
-    from gpuconsole.cli.main import main
-    from gpuconsole.gpu.forecast import changes
-    from gpuconsole.host.recorded import memory_samples
-
-    states = [(each.subject, each.pid, each.state) for _, each in changes(memory_samples(path))]
-    assert (Subject.PROCESS, os.getpid(), MemoryState.RISK) in states
+    alarms = Alarms()
+    (again,) = [each for said in predict(memory_samples(path)) for each in alarms.looked(said, 0.0)]
+    assert (again.subject, again.pid, again.state, again.why) == (alarm.subject, alarm.pid, alarm.state, alarm.why)
     assert main(["forecast", str(path)]) == 0
 
 
@@ -330,3 +341,31 @@ def test_a_leak_rings_through_tmux_where_another_window_is_shown(nvml: NvmlBox, 
     text, state = ran.read_text().splitlines()[0].rsplit("|", 1)
     assert text.startswith(f"Process {os.getpid()}")
     assert state in ("risk", "critical")
+
+
+async def test_a_command_that_fails_is_told_once_and_what_cannot_be_saved_is_told(
+    nvml: NvmlBox, tmp_path: Path
+) -> None:
+    app = quiet_console(tmp_path, alarm_command=("/no/such/program",))
+    trouble = "That did not work"
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+        await until(pilot, lambda: app.host_view)
+        start = time.time()
+        await hear(app, pilot, at=start)
+        for second in range(1, 4):
+            more = [said(MemoryState.CRITICAL, 7 + index, gpu=index) for index in range(second)]
+            await hear(app, pilot, *more, at=start + 10 * second)
+        await until(pilot, lambda: toasts(app, trouble))
+        await pilot.press("exclamation_mark")
+        await until(pilot, lambda: isinstance(app.screen, AlarmsScreen))
+        await until(pilot, lambda: not tellers())
+        (words,) = toasts(app, trouble)
+        assert "The alarm command /no/such/program cannot be run" in words
+        await pilot.press("w")
+        await until(pilot, lambda: len(toasts(app, trouble)) == 2)
+        assert "nothing is saved" in toasts(app, trouble)[1]
+
+
+def tellers() -> list[str]:
+    """Threads that still tell an alarm."""
+    return [each.name for each in threading.enumerate() if each.name == "alarm-teller"]
