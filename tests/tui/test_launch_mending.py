@@ -291,6 +291,11 @@ async def test_the_key_mends_what_is_in_focus_else_the_first_and_takes_it_back(
     app = console(engine_modern.host, tmp_path)
     async with app.run_test(size=(80, 24)) as pilot:
         fields = await opened(pilot, app)
+        fields.go_to("environment")
+        before = fields.typed()
+        await pilot.press("f7", "f8", "f9", "ctrl+f", "ctrl+r", "ctrl+y")
+        assert fields.typed() == before, "with nothing to do they do nothing, and are not written"
+        assert all(word not in shown(app) for word in ("F7", "F8", "F9"))
         fields.set("environment", "A=1 CUDA_VISIBLE_DEVICES=3")
         fields.set("shm", "64m")
         fields.set("ports", "0.0.0.0::80")
@@ -382,29 +387,13 @@ async def test_what_was_taken_meanwhile_is_gone_to(engine_modern: Engine, tmp_pa
         await until(pilot, lambda: isinstance(app.screen, MainScreen), what="launched under another name")
 
 
-async def test_the_keys_write_nothing_and_do_nothing_where_there_is_nothing(
-    engine_modern: Engine, tmp_path: Path
-) -> None:
-    with_images(engine_modern)
-    app = console(engine_modern.host, tmp_path)
-    async with app.run_test(size=(80, 24)) as pilot:
-        fields = await opened(pilot, app)
-        fields.go_to("environment")
-        before = fields.typed()
-        await pilot.press("f7", "f8", "f9", "ctrl+f", "ctrl+r", "ctrl+y")
-        await weighed(pilot, app)
-        assert fields.typed() == before
-        assert all(word not in shown(app) for word in ("F7", "F8", "F9"))
-
-
-@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
 async def test_however_much_there_is_the_form_stays_a_form(
-    engine_modern: Engine, nvml: NvmlBox, tmp_path: Path, size: tuple[int, int]
+    engine_modern: Engine, nvml: NvmlBox, tmp_path: Path
 ) -> None:
     with_images(engine_modern)
     Stage.hold(Stage(engine_modern, nvml, Session(), pytest.MonkeyPatch(), ExitStack()))
     app = console(engine_modern.host, tmp_path)
-    async with app.run_test(size=size) as pilot:
+    async with app.run_test(size=(80, 24)) as pilot:
         fields = await opened(pilot, app)
         fields.set("gpus", "device=0")
         fields.set("volumes", "/etc:/a\n/:/b\n/var/run:/c")
@@ -423,7 +412,7 @@ async def test_however_much_there_is_the_form_stays_a_form(
         for remark in form(app)._remarks:
             assert remark.sentence[:30] in told, remark
         lines = [line for group in _groups() for line in form(app).query_one(f"#problem-{group[0].key}", Lines).lines]
-        assert max(len("".join(cell.text for cell in line)) for line in lines) <= size[0] - 12
+        assert max(len("".join(cell.text for cell in line)) for line in lines) <= 80 - 12
 
 
 def test_form_and_command_line_find_the_same_and_say_it_in_the_same_words(
