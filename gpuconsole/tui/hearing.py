@@ -12,6 +12,7 @@ from gpuconsole.services import tmux
 from gpuconsole.services.ringing import Ringing
 from gpuconsole.tui import messages
 from gpuconsole.tui.failures import tell_ends, tell_unread
+from gpuconsole.tui.letting_go import let_go
 from gpuconsole.tui.room import RoomyApp
 
 if TYPE_CHECKING:
@@ -84,6 +85,7 @@ class HearingApp(RoomyApp):
             self.call_after_refresh(lambda: self.history.host_looked(message.view))
         else:
             self.history.host_looked(message.view)
+            let_go(self)
         self.host_view = message.view
         self._ring(self.ringing.host_looked(message.view))
         if not first:  # of one look nothing can be said that rings

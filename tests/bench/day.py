@@ -19,6 +19,7 @@ import time
 import tracemalloc
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 from gpuconsole.host.model import GpuView, Holder, HostView
@@ -34,6 +35,9 @@ _LOOKS_A_DRAWING = 20
 _LIFE_S = 900
 """Half of the processes that are added live so long; the others stay."""
 _OPEN_S = 120
+"""So long in every hour the screen of a GPU is open."""
+_STEP_S = 5.0
+"""The memory of a process that is added changes so often."""
 _PAGE = 4096
 
 
@@ -89,8 +93,13 @@ def _gpu(view: GpuView, index: int, at: float, size: Size) -> GpuView:
     uuid = view.gpu.uuid if index == 0 else f"GPU-{index:08x}-0000-4000-8000-000000000000"
     gpu = replace(view.gpu, index=index, uuid=uuid)
     recorded = [replace(holder, gpu_index=index, gpu_uuid=uuid) for holder in view.holders]
-    more = [_holder(index, number, at, uuid) for number in range(max(0, size.processes - len(recorded)))]
+    more = _holders(index, max(0, size.processes - len(recorded)), at // _STEP_S * _STEP_S, uuid)
     return replace(view, gpu=gpu, holders=(*recorded, *more)[: size.processes])
+
+
+@lru_cache(maxsize=32)
+def _holders(index: int, count: int, at: float, uuid: str | None) -> tuple[Holder, ...]:
+    return tuple(_holder(index, number, at, uuid) for number in range(count))
 
 
 def _holder(index: int, number: int, at: float, uuid: str | None) -> Holder:

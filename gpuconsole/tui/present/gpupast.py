@@ -131,7 +131,7 @@ def _memory(view: GpuView, pasts: Pasts, times: Times, height: int, look: Look) 
 
 
 def _nothing(view: GpuView, name: str) -> Cell:
-    return Cell(f"  – {view.gpu.unknown.get(name) or view.gpu.problem or 'nothing is known of this time'}", "dim")
+    return Cell(f"  – {view.gpu.unknown.get(name) or 'nothing known'}", "dim")
 
 
 def _columns(pasts: Pasts, measure: str, key: str, times: Times) -> list[Column | None]:
