@@ -246,6 +246,10 @@ class Engine(Protocol):
         """The names of all volumes, anonymous ones included; only of those with ``label``, a ``KEY=VALUE``."""
         ...
 
+    def volume_folder(self, name: str) -> str | None:
+        """The path of the engine's machine that a volume was made over; None of an ordinary one, or when it is none."""
+        ...
+
     def remove_volume(self, name: str) -> None:
         """Remove a volume; ``Conflict`` while a container uses it."""
         ...

@@ -124,6 +124,8 @@ class Facts:
     """Host path of a bind mount → what is known of it."""
     devices: Mapping[str, DeviceFacts] = field(default_factory=dict)
     """Host path of a device → what it is."""
+    volume_folders: Mapping[str, str] = field(default_factory=dict)
+    """Name of a volume → the host path that it was made over."""
     sockets: Mapping[str, str] = field(default_factory=dict)
     """Host path of a bind mount → the socket of an engine that it is, under whatever name, or that is in it."""
     engine_gid: int | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator
+from dataclasses import replace
 
 from gpuconsole.engine.model import Mount
 from gpuconsole.launch.changes import Change
@@ -82,9 +83,16 @@ def colon(facts: Facts) -> Iterator[Finding]:
             )
 
 
+def _over_folders(facts: Facts) -> list[Mount]:
+    """Volumes that lead to a path of the host, as mounts of that path."""
+    known = facts.volume_folders
+    return [replace(each, source=known[each.source]) for each in facts.spec.mounts
+            if each.kind == "volume" and each.source in known]  # fmt: skip
+
+
 def dangerous(facts: Facts) -> Iterator[Finding]:
     """Folders that give a container the machine: the root, ``/etc``, the engine's socket; and the whole home."""
-    for mount in _binds(facts):
+    for mount in (*_binds(facts), *_over_folders(facts)):
         path = posixpath.normpath(facts.folder(mount.source).real or mount.source).replace("//", "/")
         led = f" (it leads to {shown(path)})" if path != posixpath.normpath(mount.source).replace("//", "/") else ""
         inside = facts.sockets.get(mount.source, "")
@@ -98,7 +106,7 @@ def dangerous(facts: Facts) -> Iterator[Finding]:
                 "dangerous-mount",
                 Severity.REFUSE,
                 "--volume",
-                f"{shown(mount.source)}{led} would let the container {how} {what}.",
+                f"{_said(facts, mount)}{led} would let the container {how} {what}.",
                 "Mount the folders that the work needs, or pass --force dangerous-mount if this is meant.",
                 forceable=True,
             )
@@ -111,6 +119,12 @@ def dangerous(facts: Facts) -> Iterator[Finding]:
                 "Mount the project's folder, or the home with :ro.",
                 _read_only(facts, mount),
             )
+
+
+def _said(facts: Facts, mount: Mount) -> str:
+    """How a mount is called: by its path, and by the volume that hides it."""
+    names = [name for name, path in facts.volume_folders.items() if path == mount.source and mount.kind == "volume"]
+    return f"The volume {shown(names[0])}, which is {shown(mount.source)}," if names else shown(mount.source)
 
 
 def _read_only(facts: Facts, mount: Mount) -> Change | None:

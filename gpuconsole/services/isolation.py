@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from gpuconsole.core.errors import ConsoleError
 from gpuconsole.host.devices import DeviceFacts, look_at_device
 
 if TYPE_CHECKING:
     from gpuconsole.engine.model import EngineInfo
+    from gpuconsole.engine.protocol import Engine
     from gpuconsole.launch.spec import LaunchSpec
 
 _SOCKETS = (
@@ -25,16 +28,27 @@ def device_facts(spec: LaunchSpec) -> Mapping[str, DeviceFacts]:
     return {device.host_path: look_at_device(device.host_path) for device in spec.devices}
 
 
-def engine_sockets(spec: LaunchSpec, info: EngineInfo, *, home: str) -> Mapping[str, str]:
+def volume_folders(engine: Engine, spec: LaunchSpec) -> Mapping[str, str]:
+    """Name of each volume that was made over a path of the host → that path."""
+    found: dict[str, str] = {}
+    for mount in spec.mounts:
+        if mount.kind == "volume":
+            with contextlib.suppress(ConsoleError):
+                if path := engine.volume_folder(mount.source):
+                    found[mount.source] = path
+    return found
+
+
+def engine_sockets(paths: Iterable[str], info: EngineInfo, *, home: str) -> Mapping[str, str]:
     """Host path of a mount → the socket of an engine that it is, under whatever name, or that is in it.
 
     A folder of the caller's home is not told of for the sockets of the caller's own engines in it.
     """
     known = dict(_known(info))
     found: dict[str, str] = {}
-    for mount in spec.mounts:
-        if mount.kind == "bind" and (socket := _of_mount(mount.source, known, os.path.realpath(home))):
-            found[mount.source] = socket
+    for path in paths:
+        if socket := _of_mount(path, known, os.path.realpath(home)):
+            found[path] = socket
     return found
 
 

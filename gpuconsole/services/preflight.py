@@ -12,7 +12,7 @@ from gpuconsole.core.text import plain_line
 from gpuconsole.host.facts import LaunchFacts
 from gpuconsole.launch.preflight import Facts, Finding, Folder, Said, Severity, examine, standing
 from gpuconsole.launch.spec import PullPolicy, VariableSource
-from gpuconsole.services.isolation import device_facts, engine_group, engine_sockets
+from gpuconsole.services.isolation import device_facts, engine_group, engine_sockets, volume_folders
 from gpuconsole.services.secrets import MASK, mask_arguments, mask_value
 
 if TYPE_CHECKING:
@@ -84,6 +84,8 @@ def _facts(session: Session, plan: LaunchPlan) -> Facts:
     info, local = plan.info, plan.info.local and not session.recorded
     needed, free = _disk(plan, session.pull_space.promised()) if local else (None, None)
     snapshot = session.gpus.snapshot() if plan.choice.units else None
+    behind = {} if session.recorded else volume_folders(session.engine, plan.spec)
+    paths = (*(mount.source for mount in plan.spec.mounts if mount.kind == "bind"), *behind.values())
     return Facts(
         spec=plan.spec,
         request=plan.request,
@@ -101,9 +103,10 @@ def _facts(session: Session, plan: LaunchPlan) -> Facts:
         name_taken=_name_taken(session, plan),
         ports_taken=() if session.recorded else _ports_taken(session, plan),
         memory_available_bytes=_available() if local else None,
-        folders=_folders(plan.spec) if local else {},
+        folders=_folders(paths) if local else {},
         devices=device_facts(plan.spec) if local else {},
-        sockets=engine_sockets(plan.spec, info, home=home) if local else {},
+        volume_folders=behind,
+        sockets=engine_sockets(paths, info, home=home) if local else {},
         engine_gid=engine_group(info) if local else None,
         memory_group=plan.memory_group,
         selinux=local and _selinux(info),
@@ -213,15 +216,14 @@ def _available() -> int | None:
         return None
 
 
-def _folders(spec: LaunchSpec) -> Mapping[str, Folder]:
+def _folders(paths: Iterable[str]) -> Mapping[str, Folder]:
     from gpuconsole.host.folders import look, mount_table
 
     mounts = mount_table()
     found = {}
-    for mount in spec.mounts:
-        if mount.kind == "bind":
-            facts = look(mount.source, mounts=mounts)
-            found[mount.source] = Folder(facts.exists, facts.readable, facts.owner_uid, facts.filesystem, facts.real)
+    for path in paths:
+        facts = look(path, mounts=mounts)
+        found[path] = Folder(facts.exists, facts.readable, facts.owner_uid, facts.filesystem, facts.real)
     return found
 
 

@@ -40,6 +40,10 @@ class RecordedGpus:
             return GpuSnapshot(taken_at=self._player.clock.now(), problem="The recording has not begun.")
         return host.snapshot
 
+    def volume_folder(self, name: str) -> str | None:
+        """That is not in a recording."""
+        return None
+
     def close(self) -> None:
         """Nothing is open."""
 

@@ -88,6 +88,22 @@ def test_the_engines_socket_is_refused_under_another_name(
     assert names(engine_modern) == []
 
 
+def test_a_volume_over_the_engines_folder_is_refused(engine_modern: Engine, session: Session, tmp_path: Path) -> None:
+    image = engine_modern.load("small")
+    for name, path in (("innocent", engine_modern.folder), ("data", tmp_path)):
+        options = ("--opt", "type=none", "--opt", "o=bind", "--opt", f"device={path}")
+        engine_modern.docker("volume", "create", *options, name)
+    engine_modern.docker("volume", "create", "plain")
+    with pytest.raises(LaunchRefused) as caught:
+        launch(session, spec(image, "true", volumes=("innocent:/x", "data:/d", "plain:/p", "new:/n")), ignore)
+    (found,) = caught.value.findings
+    assert found.sentence.startswith(f"The volume innocent, which is {engine_modern.folder}, (the engine's socket")
+    _, calm = planned(session, image, volumes=("data:/d", "plain:/p", "new:/n"))
+    assert "dangerous-mount" not in calm
+    for name in ("innocent", "data"):
+        engine_modern.docker("volume", "rm", name)
+
+
 def test_devices_are_judged_by_what_they_are(engine_modern: Engine, session: Session) -> None:
     image = engine_modern.load("small")
     for device, slug in (("/dev/kmsg", "dangerous-device"), ("/dev/none-of-this-name", "device-missing")):

@@ -18,7 +18,7 @@ from gpuconsole.launch.options import LaunchOptions
 from gpuconsole.launch.places import parse_device
 from gpuconsole.launch.preflight import Facts, Severity, examine
 from gpuconsole.launch.preflight_machine import RULES
-from gpuconsole.launch.spec import Force, LaunchSpec
+from gpuconsole.launch.spec import Force
 from gpuconsole.launch.work import Kind, Work
 from gpuconsole.services.isolation import engine_group, engine_sockets
 from tests.unit.test_preflight import CALM, GIB, INFO, mounted, request, spec
@@ -173,11 +173,10 @@ def test_the_engines_socket_is_found_under_every_name_and_in_folders(tmp_path: P
         info = EngineInfo(endpoint=f"unix://{run}/engine")
         sources = [str(run / "engine"), str(other / "innocent"), str(tmp_path / "link"), str(run), str(tmp_path),
                    str(other), str(home), str(tmp_path / "gone")]  # fmt: skip
-        wanted = LaunchSpec("a", mounts=tuple(Mount("bind", source, "/x") for source in sources))
-        found = engine_sockets(wanted, info, home=str(home))
+        found = engine_sockets(sources, info, home=str(home))
         assert set(found) == {*sources[:5]}
         assert found[str(run)] == str(run / "engine")
-        assert str(run) not in engine_sockets(wanted, info, home=str(run)), "an engine of one's own, in one's home"
+        assert str(run) not in engine_sockets(sources, info, home=str(run)), "an engine of one's own, in one's home"
         os.chown(run / "engine", -1, 998) if os.geteuid() == 0 else None
         (run / "engine").chmod(0o660)
         assert engine_group(info) == ((run / "engine").stat().st_gid or None)
@@ -191,3 +190,13 @@ def test_a_mount_that_holds_the_socket_is_refused_and_says_where_it_is() -> None
         (found,) = [one for one in examine(facts) if one.slug == "dangerous-mount"]
         assert "command the engine itself" in found.sentence
         assert (f"the engine's socket {within} is in it" in found.sentence) == (source != within)
+
+
+def test_a_volume_is_judged_by_the_path_that_it_was_made_over() -> None:
+    volumes = spec(mounts=(Mount("volume", "innocent", "/x", True), Mount("volume", "runs", "/runs")))
+    for path, refused in (("/etc", True), ("/srv/data", False), ("/var/run/docker.sock", True)):
+        facts = replace(volumes, volume_folders={"innocent": path})
+        found = [one.sentence for one in examine(facts) if one.slug == "dangerous-mount"]
+        assert bool(found) == refused
+        assert all(sentence.startswith(f"The volume innocent, which is {path}, would let") for sentence in found)
+    assert "dangerous-mount" not in {one.slug for one in examine(volumes)}

@@ -226,6 +226,10 @@ class DockerEngine:
         """The names of all volumes, anonymous ones included; only of those with ``label``, a ``KEY=VALUE``."""
         return volumes.volume_names(self._connection, label=label)
 
+    def volume_folder(self, name: str) -> str | None:
+        """The path of the engine's machine that a volume was made over; None of an ordinary one, or when it is none."""
+        return volumes.volume_folder(self._connection, name)
+
     def remove_volume(self, name: str) -> None:
         """Remove a volume that no container uses."""
         volumes.remove_volume(self._connection, name)
