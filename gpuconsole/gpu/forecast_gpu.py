@@ -48,6 +48,8 @@ class GpuWatch:
         self._holders: dict[str, Holder] = {}
         self._alarm = Alarm(settings)
         self._busy: deque[float] = deque(maxlen=settings.idle_samples)
+        self._idle = False
+        """It computes nothing, as of the last reading."""
         self._culprits: tuple[str, ...] = ()
         self._grown: set[str] = set()
         """Who grew so that an alarm rose."""
@@ -85,10 +87,12 @@ class GpuWatch:
             return [self._said(None, MemoryState.UNKNOWN, None, gpu.problem)]
         if gpu.utilization_pct is not None:
             self._busy.append(gpu.utilization_pct)
+        few = len(self._busy) < self._settings.idle_samples
+        self._idle = not few and max(self._busy) < self._settings.idle_pct
         gone = self._update(t, gpu, total, born)
         trends = {name: trend for name, each in self._holders.items() if (trend := each.reader.trend(t))}
         room = free - sum(each.curve.unused() for each in self._holders.values())
-        caution = self._settings.idle_caution if self._is_idle() else 1.0
+        caution = self._settings.idle_caution if self._idle else 1.0
         ahead = self._alarm.decide(trends, room, pace_s, caution=caution)
         if self._alarm.standing is not None:
             self._grown.update(ahead.culprits)
@@ -175,14 +179,10 @@ class GpuWatch:
         settings, total = self._settings, float(gpu.total_bytes or 0)
         if loading:
             return MemoryState.LOADING
-        if self._is_idle():
+        if self._idle:
             return MemoryState.IDLE
         full = float(gpu.used_bytes or 0) >= settings.packed * total
         return MemoryState.PACKED if full and held >= total / 2 else MemoryState.STEADY
-
-    def _is_idle(self) -> bool:
-        few = len(self._busy) < self._settings.idle_samples
-        return not few and max(self._busy) < self._settings.idle_pct
 
     def _name(self, holder: str) -> str:
         known = self._holders.get(holder)
