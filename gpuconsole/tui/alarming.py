@@ -19,7 +19,6 @@ from gpuconsole.services.alarmfile import AlarmFile
 from gpuconsole.services.alarmnames import process_name
 from gpuconsole.services.ringing import gpu_key
 from gpuconsole.tui import messages
-from gpuconsole.tui.present import alarms as present
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -146,6 +145,8 @@ class Alarming:
         app, current, toast = self._app, self._desk.current(), self._standing_toast
         if toast is None and not (fresh and current):
             return
+        from gpuconsole.tui.present import alarms as present  # most consoles never have one
+
         title = present.toast_title(current, recorded=self._recorded) if current else ""
         text = present.toast(current, app.keys) if current else ""
         if toast is not None and current and not fresh:
