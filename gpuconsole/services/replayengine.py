@@ -40,10 +40,6 @@ class RecordedGpus:
             return GpuSnapshot(taken_at=self._player.clock.now(), problem="The recording has not begun.")
         return host.snapshot
 
-    def volume_folder(self, name: str) -> str | None:
-        """That is not in a recording."""
-        return None
-
     def close(self) -> None:
         """Nothing is open."""
 
@@ -194,6 +190,10 @@ class RecordedEngine:
             return frozenset()
         mounts = (mount for container in self.containers() for mount in container.mounts)
         return frozenset(mount.source for mount in mounts if mount.kind == "volume")
+
+    def volume_folder(self, name: str) -> str | None:
+        """That is not in a recording."""
+        return None
 
     def close(self) -> None:
         """Nothing is open."""

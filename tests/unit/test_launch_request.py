@@ -42,8 +42,10 @@ def request(
     return build_request(spec or LaunchSpec(IMAGE), name="box", info=info, choice=choice, route=route)
 
 
-def line(spec: LaunchSpec, choice: GpuChoice | None = None, route: GpuRoute | None = None, **how: bool) -> DockerRun:
-    return render(request(spec, choice=choice, route=route), spec, **how)
+def line(
+    spec: LaunchSpec, choice: GpuChoice | None = None, route: GpuRoute | None = None, *, foreground: bool = False
+) -> DockerRun:
+    return render(request(spec, choice=choice, route=route), spec, foreground=foreground)
 
 
 def test_shared_memory_is_eight_gib_and_half_of_the_memory_at_most() -> None:
