@@ -24,7 +24,7 @@ from tests.rig.nvml import NvmlBox, box
 from tests.rig.nvml.gpu import GpuProcess
 from tests.rig.nvml.presets import busy
 from tests.tui.console import console, shown, until
-from tests.tui.formseen import below, form, inspect, names, on_main, opened, weighed, with_images, without_joining
+from tests.tui.formseen import below, form, inspect, names, on_main, opened, with_images, without_joining
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("nvml")]
 GIB = 2**30
@@ -120,14 +120,14 @@ async def test_what_belongs_to_another_kind_is_put_away_and_comes_back(
         fields.set("logdir", "/runs")
         await choose_kind(pilot, app, "jupyter")
         assert (fields.value("logdir"), fields.value("gpus")) == ("", "auto")
-        await weighed(pilot, app)
-        assert "jupyter lab" in below(app)
+        await until(pilot, lambda: "jupyter lab" in below(app))
         await choose_kind(pilot, app, "tensorboard")
         assert (fields.value("logdir"), fields.value("gpus")) == ("/runs", "none")
+        fields.go_to("name")
+        await pilot.pause()
         fields.set("kind", "script")
-        await weighed(pilot, app)
+        await until(pilot, lambda: "is for --kind tensorboard" in shown(app))
         assert "Log folder" in shown(app), "what is written is never hidden"
-        assert "is for --kind tensorboard" in shown(app)
 
 
 async def test_jupyters_token_and_the_line_to_it_are_shown_once(
@@ -180,7 +180,7 @@ async def test_what_is_rarely_needed_reaches_the_container(
         })  # fmt: skip
         fields.set("mounts", "type=bind,source=./c d,target=/cd,readonly\ntype=volume,source=vol,target=/vol")
         without_joining(app)
-        await weighed(pilot, app)
+        await until(pilot, lambda: "--mount" in below(app))
         assert "hush" not in shown(app) + below(app)
         await launched(pilot, app)
     found = inspect(engine_modern, "rare")

@@ -87,7 +87,6 @@ async def access(pilot: Pilot[Any]) -> None:
 
 LOOKS = {
     "filled-80x24": (filled, (80, 24)),
-    "filled-120x36": (filled, (120, 36)),
     "rare-80x24": (rare, (80, 24)),
     "saving-80x24": (saving, (80, 24)),
     "access-80x24": (access, (80, 24)),

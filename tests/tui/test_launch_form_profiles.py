@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,6 @@ from tests.tui.formseen import (
     on_main,
     opened,
     problem,
-    weighed,
     with_images,
     without_joining,
 )
@@ -85,13 +85,16 @@ def bare(app: ConsoleApp) -> str:
     return "".join(shown(app).replace("│", " ").split())
 
 
+def told_to_be_gone(app: ConsoleApp) -> bool:
+    return isinstance(app.screen, LaunchScreen) and "There is no profile train" in problem(app, "profile")
+
+
 async def named(pilot: Pilot[Any], app: ConsoleApp, name: str) -> LaunchFields:
     """Type the name of a profile, leave its field, and see it fill the others."""
     fields = form(app).fields
     fields.go_to("profile")
     await pilot.press("end", "ctrl+u", *name, "enter", "tab")
     await until(pilot, lambda: form(app).profile_is_read and fields.value("profile") == name, what="it is read")
-    await weighed(pilot, app)
     return fields
 
 
@@ -128,7 +131,6 @@ async def test_a_profile_is_chosen_by_its_name_and_fills_the_fields(
         assert "1 mistake: line " in shown(app)
         await pilot.press("down", "enter")
         await until(pilot, lambda: fields.value("image") == small, what="its fields")
-        await weighed(pilot, app)
         assert fields.typed() == {
             "profile": "train", "image": small, "gpus": "2", "command": "sleep 1000",
             "volumes": f"{project}:/workspace\n{project}/data:/data:ro", "workdir": "/workspace",
@@ -136,8 +138,18 @@ async def test_a_profile_is_chosen_by_its_name_and_fills_the_fields(
         }  # fmt: skip
         assert form(app).query_one(GpuPicker).picked == {"0", "1"}
         assert form(app).has_class("-more"), "what is set is seen"
-        assert "--tmpfs /scratch:size=8m" in below(app)
+        await until(pilot, lambda: "--tmpfs /scratch:size=8m" in below(app))
         assert SECRET not in shown(app) + below(app)
+        fields.set("gpus", "none")
+        fields.set("command", "sleep 5")
+        fields.go_to("profile")
+        await pilot.press("end", "ctrl+u", "tab")
+        assert (fields.value("image"), fields.value("command")) == (small, "sleep 5"), "without a name the fields stay"
+        await named(pilot, app, "train")
+        assert (fields.value("gpus"), fields.value("command")) == ("2", "sleep 1000"), "named anew it fills them anew"
+        await named(pilot, app, "base")
+        assert (fields.value("image"), fields.value("gpus")) == (small, ""), "it names no image"
+        await named(pilot, app, "train")
         await launched(pilot, app)
     (container,) = names(engine_modern)
     found = inspect(engine_modern, container)
@@ -170,8 +182,9 @@ async def test_untouched_it_is_what_the_command_line_launches_and_is_read_anew_t
                 continue
             assert (fields.value("profile"), fields.value("gpus")) == ("train", "none")
             assert fields.value("environment").startswith("NEW=fast"), "the file has changed since"
-            await weighed(pilot, app)
-            assert "HF_TOKEN" in below(app)
+            (project / "gpuconsole.toml").unlink()
+            await pilot.press("escape", "n")
+            await until(pilot, functools.partial(told_to_be_gone, app), what="that it is gone")
 
 
 async def test_what_is_written_over_it_counts_and_is_remembered(
@@ -198,15 +211,6 @@ async def test_what_is_written_over_it_counts_and_is_remembered(
     assert json.loads(found["Config"]["Labels"]["gpuconsole.spec"])["gpus"] == "none"
 
 
-async def test_of_one_without_an_image_the_forms_own_stays(engine_modern: Engine, tmp_path: Path, small: str) -> None:
-    app = console(engine_modern.host, tmp_path)
-    async with app.run_test(size=(80, 24)) as pilot:
-        fields = await opened(pilot, app)
-        image = fields.value("image")
-        await named(pilot, app, "base")
-        assert (fields.value("image"), fields.value("gpus"), fields.value("command")) == (image, "", "sleep 1000")
-
-
 async def test_its_name_and_f5_are_enough_and_a_wrong_name_launches_nothing(
     engine_modern: Engine, tmp_path: Path, small: str
 ) -> None:
@@ -227,39 +231,6 @@ async def test_its_name_and_f5_are_enough_and_a_wrong_name_launches_nothing(
         await until(pilot, lambda: on_main(app), what="launched")
     (container,) = names(engine_modern)
     assert inspect(engine_modern, container)["Config"]["Cmd"] == ["sleep", "1000"]
-
-
-async def test_a_file_that_is_no_toml_is_said_where_one_looks_for_profiles(
-    engine_modern: Engine, tmp_path: Path, project: Path, small: str
-) -> None:
-    (project / "gpuconsole.toml").write_text("[red]no toml \x1b[2J")
-    app = console(engine_modern.host, tmp_path)
-    async with app.run_test(size=(80, 24)) as pilot:
-        fields = await opened(pilot, app)
-        fields.go_to("profile")
-        await pilot.press("down")
-        await until(pilot, lambda: app._notifications, what="what is wrong with the file")
-        (note,) = app._notifications
-        assert "./gpuconsole.toml is not TOML" in note.message
-        fields.set("profile", "train")
-        await until(pilot, lambda: "not TOML" in problem(app, "profile"), what="beside its field")
-
-
-async def test_a_name_taken_away_and_written_again_fills_the_fields_again(
-    engine_modern: Engine, tmp_path: Path, small: str
-) -> None:
-    app = console(engine_modern.host, tmp_path)
-    async with app.run_test(size=(80, 24)) as pilot:
-        fields = await opened(pilot, app)
-        await named(pilot, app, "train")
-        fields.set("gpus", "none")
-        fields.set("command", "sleep 5")
-        fields.go_to("profile")
-        await pilot.press("end", "ctrl+u")
-        await weighed(pilot, app)
-        assert fields.value("command") == "sleep 5", "without a name the fields stay"
-        await named(pilot, app, "train")
-        assert (fields.value("gpus"), fields.value("command")) == ("2", "sleep 1000")
 
 
 async def test_what_a_projects_profile_takes_from_outside_is_asked_once_and_not_what_was_taken_out(
@@ -337,7 +308,6 @@ async def test_what_the_form_says_is_saved_and_launched_by_the_command_line(
             "volumes": "./data:/data:ro", "workdir": "/data", "shm": "128m", "init": "no", "read_only": "yes",
         }.items():  # fmt: skip
             fields.set(key, text)
-        await weighed(pilot, app)
         await saving(pilot, app, "kept")
         await until(pilot, lambda: isinstance(app.screen, LaunchScreen), what="saved")
         assert [note.message for note in app._notifications] == ["Saved in ./gpuconsole.toml: gpuconsole launch kept."]
@@ -360,7 +330,6 @@ async def test_a_name_that_is_there_is_asked_about_and_what_cannot_be_is_said_th
     async with app.run_test(size=(80, 24)) as pilot:
         fields = await opened(pilot, app)
         fields.set("environment", f"HF_TOKEN={SECRET}")
-        await weighed(pilot, app)
         await saving(pilot, app, "no:name")
         await until(pilot, lambda: "cannot be a profile's name" in said(app), what="why")
         await pilot.press("end", "ctrl+u", *"train", "enter")
@@ -388,6 +357,12 @@ async def test_a_name_that_is_there_is_asked_about_and_what_cannot_be_is_said_th
         assert isinstance(app.screen, LaunchScreen), "a quote is open"
         fields.set("ports", "")
         (project / "gpuconsole.toml").write_text("no toml")
+        await saving(pilot, app, "other")
+        await until(pilot, lambda: "is not TOML" in said(app))
+        await pilot.press("escape")
+        fields.go_to("profile")
+        await pilot.press("end", "ctrl+u", "down")
+        await until(pilot, lambda: any("is not TOML" in note.message for note in app._notifications), what="it is said")
         await saving(pilot, app, "other")
         await until(pilot, lambda: "is not TOML" in said(app))
         app.screen.query_one("#own", Tick).decide(True)

@@ -68,7 +68,8 @@ class Completing(VerticalScroll, can_focus=False, inherit_bindings=False):
         self.changed(line)
         if line.name == "profile" and (line.value == line.settled or not line.value.strip()):
             self._name_profile(line)
-        if line.completes and line.has_focus and line.value != line.settled:
+        # Emptied, it offers nothing by itself: tab after that means to leave it empty.
+        if line.completes and line.has_focus and line.value.strip() and line.value != line.settled:
             self._complete(line, everything=False)
         elif line.has_focus:
             self.screen.query_one(Choices).shut()
