@@ -43,9 +43,15 @@ def request(
 
 
 def line(
-    spec: LaunchSpec, choice: GpuChoice | None = None, route: GpuRoute | None = None, *, foreground: bool = False
+    spec: LaunchSpec,
+    choice: GpuChoice | None = None,
+    route: GpuRoute | None = None,
+    *,
+    foreground: bool = False,
+    hide_values: bool = False,
 ) -> DockerRun:
-    return render(request(spec, choice=choice, route=route), spec, foreground=foreground)
+    asked = request(spec, choice=choice, route=route)
+    return render(asked, spec, foreground=foreground, hide_values=hide_values)
 
 
 def test_shared_memory_is_eight_gib_and_half_of_the_memory_at_most() -> None:
