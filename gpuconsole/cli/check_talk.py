@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-
-import click
-
 from gpuconsole.cli.glyphs import Glyphs, glyphs_of_stdout
-from gpuconsole.cli.launch_talk import LaunchTalk
-from gpuconsole.cli.output import data, json_document, paint, paragraph, talk, terminal_width
+from gpuconsole.cli.output import data, json_document, paint, paragraph, terminal_width
+from gpuconsole.cli.probe_talk import ProbeTalk
 from gpuconsole.cli.tables import wrapped
 from gpuconsole.core.text import shorten
-from gpuconsole.probes.records import CheckReport, CheckResult, CheckStatus, Progress, Record, Waiting
-from gpuconsole.services.launching import LaunchStep
+from gpuconsole.probes.records import CheckReport, CheckResult, CheckStatus, Progress, Record
 
 _GLYPHS = {CheckStatus.OK: "✓", CheckStatus.WARN: "!", CheckStatus.FAIL: "✗", CheckStatus.SKIP: "–"}
 _PLAIN_GLYPHS = {CheckStatus.OK: "+", CheckStatus.WARN: "!", CheckStatus.FAIL: "x", CheckStatus.SKIP: "-"}
@@ -25,37 +20,15 @@ _SIDE_BY_SIDE = 56
 """Columns from which a check is told beside its name."""
 
 
-class CheckTalk:
+class CheckTalk(ProbeTalk):
     """Tells how a check goes on, and how it came out."""
 
-    def __init__(self) -> None:
-        self._launch = LaunchTalk(as_json=False)
-        self._live = sys.stderr.isatty()
-        self._shown = False
+    WHAT = "the check"
 
-    def step(self, step: LaunchStep) -> None:
-        """Tell of a step of the launch before the check."""
-        self._launch.step(step)
-
-    def record(self, record: Record) -> None:
-        """Show the step a check is at, on one line of the terminal that is written again and again."""
-        if isinstance(record, Waiting):
-            talk(f"{record.text[:1].upper()}{record.text[1:]}.")
-        elif self._live and isinstance(record, Progress):
-            text = f"[{record.step}/{record.of}] {record.id.removeprefix('check.')}: {record.text}"
-            click.echo(f"\r\x1b[K{shorten(text, terminal_width(80) - 1)}", nl=False, err=True)
-            self._shown = True
-
-    def finish(self) -> None:
-        """Take the line of progress away."""
-        if self._shown:
-            click.echo("\r\x1b[K", nl=False, err=True)
-            self._shown = False
-
-    def interrupted(self) -> None:
-        """Tell that a signal was seen."""
-        self.finish()
-        talk("Interrupted: ending the check where it runs. Again to leave at once.")
+    def _where(self, record: Record) -> str:
+        if not isinstance(record, Progress):
+            return ""
+        return f"[{record.step}/{record.of}] {record.id.removeprefix('check.')}: {record.text}"
 
     def result(self, report: CheckReport, *, as_json: bool) -> None:
         """Print the report."""

@@ -84,8 +84,9 @@ class BenchDesk:
     def _begin(
         self, subject: str, subject_id: str, wish: BenchWish, measure: Callable[[OnRecord, Cancellation], Benched]
     ) -> str:
-        from gpuconsole.services.benchruns import BenchProgress, conclusion
+        from gpuconsole.services.benchruns import conclusion
         from gpuconsole.services.probelive import LiveProbe
+        from gpuconsole.services.probeprogress import ProbeProgress
 
         def work(on_record: OnRecord, cancel: Cancellation) -> Ending:
             benched = measure(on_record, cancel)
@@ -103,7 +104,7 @@ class BenchDesk:
             return {slug: BY_SLUG[slug].budget_s(wish.mode) for slug in plan if slug in BY_SLUG}
 
         live = LiveProbe(time.time, mode=wish.mode, budgets=budgets)
-        return self._queue.put(RunKind.BENCH, subject, subject_id, work, BenchProgress().add, live)
+        return self._queue.put(RunKind.BENCH, subject, subject_id, work, ProbeProgress().add, live)
 
     def _records(self) -> BenchStore | None:
         """The records; None when they cannot be used, which each run says then."""

@@ -1,4 +1,4 @@
-"""A benchmark as a run: how far it is, and how it ended, in a sentence each."""
+"""A benchmark as a run: how it ended, in a sentence; and one carried out as such."""
 
 from __future__ import annotations
 
@@ -8,42 +8,12 @@ from gpuconsole.core.document import document
 from gpuconsole.core.errors import ConsoleError
 from gpuconsole.core.text import plain_line
 from gpuconsole.probes.benchrecords import BenchLevel, BenchRecord, BenchRun
-from gpuconsole.probes.benchresults import BenchResult, BenchStatus, Measured
-from gpuconsole.probes.benchwords import figure, words_of
-from gpuconsole.probes.records import Progress, Record, RunEnd, Started, Waiting
+from gpuconsole.probes.benchwords import words_of
+from gpuconsole.probes.records import Record, RunEnd
 from gpuconsole.services.benching import Benched
 from gpuconsole.services.cancelling import Cancelled
+from gpuconsole.services.probeprogress import ProbeProgress
 from gpuconsole.services.runs import RunKind, Runs, RunState
-
-
-class BenchProgress:
-    """Counts the benchmarks that are done."""
-
-    def __init__(self) -> None:
-        self._planned = 0
-        self._done = 0
-        self._words = "begins"
-
-    def add(self, record: Record) -> tuple[str, float | None]:
-        """What is going on after ``record``, and the share that is done."""
-        if isinstance(record, Waiting):
-            self._words = record.text
-        elif isinstance(record, Started):
-            self._planned = len(record.plan)
-            self._words = f"runs on {record.python}"
-        elif isinstance(record, Progress):
-            self._words = f"{_short(record.id)}: {record.text}"
-        elif isinstance(record, BenchResult):
-            ok = record.status is BenchStatus.OK and record.score is not None
-            told = f"{figure(record.score)} {record.unit}".strip() if ok else record.status.value
-            self._words = f"{_short(record.id)}: {told}"
-        elif isinstance(record, Measured):
-            self._done += 1
-        return self._words, min(1.0, self._done / self._planned) if self._planned else None
-
-
-def _short(slug: str) -> str:
-    return slug.removeprefix("bench.")
 
 
 def conclusion(run: BenchRun) -> tuple[RunState, str, str]:
@@ -117,7 +87,7 @@ def recorded(
         ConsoleError: What ``measure`` raised; the run says so too.
     """
     run_id = runs.begin(RunKind.BENCH, subject, subject_id, "begins")
-    progress = BenchProgress()
+    progress = ProbeProgress()
     try:
         benched = measure(lambda record: runs.advance(run_id, *progress.add(record)))
     except ConsoleError as error:

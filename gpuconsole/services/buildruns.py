@@ -155,13 +155,14 @@ def check_built(
     from gpuconsole.launch.fields import Surroundings
     from gpuconsole.launch.options import LaunchOptions, read_options
     from gpuconsole.services.checking import check_image
-    from gpuconsole.services.checkruns import CheckProgress, conclusion
+    from gpuconsole.services.checkruns import conclusion
+    from gpuconsole.services.probeprogress import ProbeProgress
 
     spec = read_options(
         LaunchOptions(image=built.image.id, gpus=gpus), Surroundings.current(engine_is_local=session.endpoint.local)
     )
     run_id = runs.begin(RunKind.CHECK, built.name, built.image.id, "begins")
-    progress = CheckProgress()
+    progress = ProbeProgress()
 
     def tell(record: Record) -> None:
         runs.advance(run_id, *progress.add(record))

@@ -69,13 +69,14 @@ class CheckQueue:
 
     def add(self, subject: str, subject_id: str, check: Check) -> str:
         """Carry a check out after what waits already; returns the run's id."""
-        from gpuconsole.services.checkruns import CheckProgress, conclusion
+        from gpuconsole.services.checkruns import conclusion
         from gpuconsole.services.probelive import LiveProbe
+        from gpuconsole.services.probeprogress import ProbeProgress
 
         def work(on_record: OnRecord, cancel: Cancellation) -> Ending:
             return conclusion(check(on_record, cancel))
 
-        return self.put(RunKind.CHECK, subject, subject_id, work, CheckProgress().add, LiveProbe(time.time))
+        return self.put(RunKind.CHECK, subject, subject_id, work, ProbeProgress().add, LiveProbe(time.time))
 
     def put(self, kind: RunKind, subject: str, subject_id: str, work: Work, progress: Progress, live: LiveProbe) -> str:
         """Carry ``work`` out after what waits already; returns the run's id."""

@@ -14,15 +14,16 @@ from gpuconsole.probes.benchrecords import BenchLevel, BenchRun, Rule
 from gpuconsole.probes.benchresults import BenchResult, BenchStatus, Measured
 from gpuconsole.probes.records import CheckResult, CheckStatus, Progress, Record, RunEnd, Started
 from gpuconsole.services.benching import Benched, BenchWish, judged
-from gpuconsole.services.benchruns import BenchProgress, conclusion, recorded, sentence
+from gpuconsole.services.benchruns import conclusion, recorded, sentence
 from gpuconsole.services.benchstore import BenchStore
 from gpuconsole.services.cancelling import Cancelled
+from gpuconsole.services.probeprogress import ProbeProgress
 from gpuconsole.services.runs import RunKind, Runs, RunState
 from tests.unit.benchmade import NOW, SKIPPED, gpu, record, run
 
 
 def test_progress_counts_benchmarks_and_tells_scores() -> None:
-    progress = BenchProgress()
+    progress = ProbeProgress()
     result = BenchResult("bench.mm", "B01", BenchStatus.OK, unit="TFLOP/s", score=787.2)
     records: list[Record] = [
         Started(("bench.mm", "bench.mem"), "/usr/bin/python3"), Progress("bench.mm", 1, 2, "bf16 8192"), result,
