@@ -43,7 +43,7 @@ _STEP_BACK_S = 2.0
 """A clock that goes back by less was not set, it is only made to go well."""
 _UUID = re.compile(r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _RUNS = {RunKind.CHECK: EventKind.CHECKED, RunKind.BENCH: EventKind.MEASURED}
-_HUGE = 1e18
+_HUGE, _NEVER = 1e18, -1.0
 
 
 class Pasts:
@@ -65,12 +65,15 @@ class Pasts:
         self._slowed: dict[str, Spell] = {}
         self._lost: dict[str, Spell] = {}
         self._peaks: dict[str, PeakWatch] = {}
-        self._running: dict[str, float | None] | None = None
-        """When each running container was started; None before the first list."""
+        self._running: set[str] | None = None
+        """Containers that ran at the newest list; None before the first."""
         self._names: dict[str, str] = {}
+        self._began: dict[str, float | None] = {}
+        """Of each container, the beginning that was told."""
         self._ended: dict[str, float | None] = {}
+        """The same of ends."""
         self._gpus_of: dict[str, tuple[str, ...]] = {}
-        """Keys of the GPUs of each container."""
+        """Keys of the GPUs of each container, or those it had."""
         self._told_runs: set[str] = set()
         self._waiting: tuple[Run, ...] = ()
         """Those that wait for the first list of containers."""
@@ -123,14 +126,14 @@ class Pasts:
 
     def _tell_run(self, run: Run, at: float) -> bool:
         """Tell it once, where its GPUs are known; False while it may be of a container that is not listed yet."""
-        if run.id in self._told_runs:
+        happened = run.ended_at or 0.0
+        if run.id in self._told_runs or at - happened >= DAY_S:
             return True
         gpus = self._gpus_of.get(run.subject_id) or tuple(dict.fromkeys(_UUID.findall(run.document or "")))
         if not gpus and self._running is None:
             return False
         self._told_runs.add(run.id)
-        happened = run.ended_at or 0.0
-        if gpus and at - happened < DAY_S:
+        if gpus:
             self._events.add(PastEvent(happened - self._ahead, _RUNS[run.kind], run.subject, run.state.value), gpus)
         return True
 
@@ -228,32 +231,42 @@ class Pasts:
                 del self._peaks[gone], self._slowed[gone], self._lost[gone]
 
     def _watch_containers(self, at: float, views: tuple[ContainerView, ...]) -> None:
-        """Tell the beginnings and ends; of the first list also those of the day before."""
-        before = self._running or {}
-        listed = {view.container.id: view.container for view in views}
-        self._gpus_of |= {
-            view.container.id: tuple(
-                gpu.uuid or f"index-{gpu.index}" for gpu in view.gpus or () if gpu.uuid or gpu.index is not None
-            )
-            for view in views
-        }
-        for of, container in listed.items():
-            began, ended = container.started_at, container.finished_at
-            over = not container.running and ended is not None and self._ended.get(of) != ended
-            if (container.running and (of not in before or before[of] != began)) or (over and of not in before):
+        """Tell the beginnings and ends; of the first list also those of the day before.
+
+        What cannot be told yet, since the GPUs of a container are not known or no process of it is on one, comes later.
+        """
+        listed = {view.container.id: view for view in views}
+        for gone in (self._running or set()) - listed.keys():
+            self._container_event(self._names[gone], gone, None, at, EventKind.ENDED, "removed")
+        for of, view in listed.items():
+            self._names[of] = view.container.name
+            if view.gpus:  # one that has ended is on none any more
+                known = tuple(
+                    gpu.uuid or f"index-{gpu.index}" for gpu in view.gpus if gpu.uuid or gpu.index is not None
+                )
+                self._gpus_of[of] = tuple(dict.fromkeys(known))
+            self._watch_container(view, at)
+        self._running = {of for of, view in listed.items() if view.container.running}
+        for told in (self._names, self._gpus_of, self._began, self._ended):
+            for gone in told.keys() - listed.keys():
+                del told[gone]
+        self._waiting = tuple(run for run in self._waiting if not self._tell_run(run, at + self._ahead))
+
+    def _watch_container(self, view: ContainerView, at: float) -> None:
+        container = view.container
+        of, began, ended = container.id, container.started_at, container.finished_at
+        over = not container.running and ended is not None and self._ended.get(of) != ended
+        if self._gpus_of.get(of):
+            if (container.running or over) and self._began.get(of, _NEVER) != began:
                 self._container_event(container.name, of, began, at, EventKind.STARTED)
+                self._began[of] = began
             if over:
                 from gpuconsole.services.endings import state_words
 
                 words = state_words(replace(container, finished_at=None), now=at)
                 self._container_event(container.name, of, ended, at, EventKind.ENDED, words)
-        for gone in before.keys() - listed.keys():
-            self._container_event(self._names[gone], gone, None, at, EventKind.ENDED, "removed")
-        self._running = {of: container.started_at for of, container in listed.items() if container.running}
-        self._ended = {of: container.finished_at for of, container in listed.items() if not container.running}
-        self._names = {of: container.name for of, container in listed.items()}
-        self._gpus_of = {of: gpus for of, gpus in self._gpus_of.items() if of in listed}
-        self._waiting = tuple(run for run in self._waiting if not self._tell_run(run, at + self._ahead))
+        if over and view.gpus is not None:
+            self._ended[of] = ended
 
     def _container_event(
         self, name: str, of: str, when: float | None, at: float, kind: EventKind, words: str = ""

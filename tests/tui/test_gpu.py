@@ -21,6 +21,7 @@ from gpuconsole.tui.screens.details import ProcessDetails, open_details
 from gpuconsole.tui.screens.gpu import GpuScreen
 from gpuconsole.tui.screens.subjects import GpuSubject
 from gpuconsole.tui.widgets.lines import Lines
+from tests.rig.engines import Engine
 from tests.rig.nvml import NvmlBox, box
 from tests.rig.nvml.gpu import GpuProcess
 from tests.rig.nvml.presets import busy
@@ -117,6 +118,23 @@ async def test_a_gpu_that_goes_is_said_and_comes_back(nvml: NvmlBox, tmp_path: P
         await until(pilot, lambda: "failed" in every_text(app))
         nvml.write(whole)
         await until(pilot, lambda: "failed" not in every_text(app))
+
+
+async def test_what_happens_to_a_container_stands_below_the_charts(
+    engine: Engine, nvml: NvmlBox, tmp_path: Path
+) -> None:
+    image = engine.load("small")
+    engine.docker("run", "-d", "--name", "train", image, "sleep", "1000")
+    pid = int(engine.docker("inspect", "-f", "{{.State.Pid}}", "train").stdout)
+    first = box(1)
+    nvml.write(first.with_(gpus=(busy(first.gpus[0], GpuProcess(pid, 90 * GIB)),)))
+    app = console(engine.host, tmp_path)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await until(pilot, lambda: app.containers and app.containers[0].gpus)
+        await opened(app)
+        await until(pilot, lambda: "train started" in every_text(app))
+        engine.docker("kill", "train")
+        await until(pilot, lambda: "train ended (killed)" in every_text(app))
 
 
 async def test_the_forecast_is_drawn_ahead_and_goes_with_its_trend(still: Callable[..., ConsoleApp]) -> None:

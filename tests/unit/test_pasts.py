@@ -356,6 +356,21 @@ def test_beginnings_and_ends_of_containers_are_told_also_of_the_time_before() ->
     assert pasts.events("GPU-other", 0) == []
 
 
+def test_a_beginning_is_told_once_the_gpus_are_known_and_an_end_of_what_was_on_one() -> None:
+    pasts = Pasts()
+    pasts.containers_listed([replace(container(), gpus=None)], at=BEGAN + 10)
+    pasts.containers_listed([replace(container(), gpus=())], at=BEGAN + 20)
+    assert pasts.events(UUID, 0) == []
+    pasts.containers_listed([container()], at=BEGAN + 30)
+    assert [(event.kind, event.at) for event in pasts.events(UUID, 0)] == [(EventKind.STARTED, BEGAN)]
+    over = container(running=False, finished_at=BEGAN + 40, exit_code=1)
+    pasts.containers_listed([replace(over, gpus=())], at=BEGAN + 50)
+    assert [(event.kind, event.words) for event in pasts.events(UUID, BEGAN + 1)] == [(EventKind.ENDED, "exit 1")]
+    again = container(started_at=BEGAN + 60)
+    pasts.containers_listed([replace(again, gpus=())], at=BEGAN + 61)
+    assert kinds(pasts.events(UUID, 0)) == [EventKind.STARTED, EventKind.ENDED, EventKind.STARTED]
+
+
 def test_checks_and_benchmarks_are_told_on_the_gpus_they_ran_on() -> None:
     pasts = Pasts()
     other = UUID[:-1] + "2"
