@@ -32,6 +32,9 @@ def full_in(trends: Sequence[Trend], room: float, *, straight: bool = False) -> 
         ever = sum(size / (1.0 - factor) for size, factor in zip(sizes, factors, strict=True))
         if ever <= room:
             return None
+    if len(trends) == 1 and trends[0].drift_s == 0.0 and sizes[0] > 0:
+        steps = _steps_until(room, sizes[0], factors[0])
+        return None if steps > _FAR else queue[0][0] + (steps - 1) * waits[0]
     for _ in range(_FAR):
         at, index = heapq.heappop(queue)
         room -= sizes[index]
@@ -41,6 +44,16 @@ def full_in(trends: Sequence[Trend], room: float, *, straight: bool = False) -> 
         waits[index] += trends[index].drift_s
         heapq.heappush(queue, (at + waits[index], index))
     return None
+
+
+def _steps_until(room: float, size: float, factor: float) -> int:
+    """How many steps need more than ``room``, each larger than the one before by ``factor``."""
+    if room < size:
+        return 1
+    if abs(factor - 1.0) < 1e-9:
+        return math.floor(room / size) + 1
+    steps = math.floor(math.log1p(room * (factor - 1.0) / size) / math.log(factor)) + 1
+    return max(steps, 1)
 
 
 def _next(trend: Trend) -> float:
