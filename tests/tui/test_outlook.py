@@ -5,17 +5,26 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from gpuconsole.gpu.forecast import predict
+from gpuconsole.gpu.forecast_model import Assessment, Subject
 from gpuconsole.gpu.state import MemoryState
+from gpuconsole.host.model import HostView
+from gpuconsole.host.recorded import memory_samples
 from gpuconsole.host.state import memory_state
+from gpuconsole.services.desk import Desk
+from gpuconsole.services.recorder import Recorder
 from gpuconsole.services.replay import Clock
 from gpuconsole.services.replaydesk import ReplayDesk
 from gpuconsole.services.replayfile import load
+from gpuconsole.services.session import Session
 from gpuconsole.tui.app import ConsoleApp
 from gpuconsole.tui.screens.gpu import GpuScreen
 from gpuconsole.tui.widgets.strip import GpuStrip
@@ -170,3 +179,41 @@ async def test_a_container_that_fills_its_shared_memory_says_so(
         await pilot.press("enter")
         await until(pilot, lambda: "forecast" in shown(app) and "shm  " in shown(app), what=shown(app))
         assert "--shm-size" in shown(app) or "at this pace" in shown(app)
+
+
+class Keeping(Recorder):
+    """A recorder that also remembers what the live forecaster said."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.views: list[HostView] = []
+
+    def host_looked(self, view: HostView) -> None:
+        super().host_looked(view)
+        self.views.append(view)
+
+
+def test_a_session_that_was_recorded_says_what_was_said_live(engine_modern: Engine, leak: Leak, tmp_path: Path) -> None:
+    image = engine_modern.load("small")
+    engine_modern.docker("run", "-d", "--name", "idler", "--memory", "256m", image, "sleep", "600")
+    path = tmp_path / "session.jsonl.gz"
+    desk = Desk(Session(host=engine_modern.host), runs_path=tmp_path / "runs.db")
+    recorder = Keeping(desk, path, interval_s=0.2)
+    recorder.start()
+    end = time.monotonic() + 40
+    while time.monotonic() < end and not any(
+        each.state in ALARMING and each.subject is Subject.GPU for view in recorder.views for each in view.outlooks
+    ):
+        time.sleep(0.1)
+    recorder.close()
+    live = [view for view in recorder.views if view.memory is not None]
+    assert any(each.subject is Subject.CONTAINER for view in live for each in view.outlooks)
+    assert any(each.state in ALARMING for view in live for each in view.outlooks)
+    again = list(predict(memory_samples(path)))[-len(live) :]
+    assert [_facts(said) for said in again] == [_facts(view.outlooks) for view in live]
+    replayed = [event for event in load(path).events if event.kind == "sample"]
+    assert len(replayed) >= len(live)
+
+
+def _facts(said: Iterable[Assessment]) -> list[object]:
+    return [(each.key, each.state, None if each.eta_s is None else round(each.eta_s, 2)) for each in said]
