@@ -43,6 +43,8 @@ class LaunchScreen(Running):
         "opens what a field can be, tab or enter takes it. Space ticks a GPU. Below is the docker command it makes.\n"
         "A profile fills the fields; what is then written over it counts. {launch.save} saves what the fields say as "
         "one. {launch.more} opens the rest of what docker can be told.\n"
+        "What is likely to fail stands under its field: {launch.mend} changes the field in focus, else the first that "
+        "can be mended; {launch.force} lifts a refusal; {launch.undo} takes either back.\n"
         "What was launched from a folder is what the form starts with there the next time."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
