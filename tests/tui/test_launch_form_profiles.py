@@ -18,7 +18,7 @@ from gpuconsole.tui.screens.launchfields import LaunchFields
 from gpuconsole.tui.screens.launchsaving import SaveProfile
 from gpuconsole.tui.screens.main import MainScreen
 from gpuconsole.tui.screens.question import QuestionScreen
-from gpuconsole.tui.widgets.completer import Choices
+from gpuconsole.tui.widgets.completer import Choices, CompletingInput
 from gpuconsole.tui.widgets.gpupicker import GpuPicker
 from gpuconsole.tui.widgets.lines import Lines
 from gpuconsole.tui.widgets.tick import Tick
@@ -131,6 +131,9 @@ async def test_a_profile_is_chosen_by_its_name_and_fills_the_fields(
         assert "1 mistake: line " in shown(app)
         await pilot.press("down", "enter")
         await until(pilot, lambda: fields.value("image") == small, what="its fields")
+        line = form(app).query_one("#field-profile", CompletingInput)
+        line.action_take()  # as when the list is shut while the key is on its way
+        assert line.value == "train"
         assert fields.typed() == {
             "profile": "train", "image": small, "gpus": "2", "command": "sleep 1000",
             "volumes": f"{project}:/workspace\n{project}/data:/data:ro", "workdir": "/workspace",
@@ -370,3 +373,15 @@ async def test_a_name_that_is_there_is_asked_about_and_what_cannot_be_is_said_th
         await until(pilot, lambda: not isinstance(app.screen, SaveProfile), what="saved into one's own")
         assert isinstance(app.screen, LaunchScreen | MainScreen)
     assert "other" not in (project / "gpuconsole.toml").read_text()
+
+
+async def test_what_is_typed_before_the_form_knows_what_to_begin_with_stays(
+    engine_modern: Engine, tmp_path: Path, small: str
+) -> None:
+    app = console(engine_modern.host, tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        fields = await opened(pilot, app)
+        fields.fill({"environment": "A=1", "name": "mine"})
+        form(app).post_message(LaunchScreen.Began({"image": small, "name": "other", "gpus": "none"}, None))
+        await until(pilot, lambda: fields.value("gpus") == "none")
+        assert (fields.value("environment"), fields.value("name"), fields.value("image")) == ("A=1", "mine", small)

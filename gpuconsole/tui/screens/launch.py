@@ -123,30 +123,11 @@ class LaunchScreen(Running):
 
     @on(Began)
     def _begin(self, news: Began) -> None:
-        app, values = self.app, dict(news.values)
-        local = app.engine_info is None or app.engine_info.local
+        values, typed = dict(news.values), self.fields.typed()  # by somebody who did not wait
         ticked = values.pop("ticks", "")
-        whole = WHOLE in ticked.split()
-        proposed = launchform.proposed(
-            launchform.current_folder(),
-            engine_is_local=local,
-            without_gpus=app.host_view is not None and not app.host_view.gpus,
-        )
-        if not values or (whole and isinstance(news.filling, ConsoleError)):
-            values = proposed | values
-        if self._image is not None:
-            values["image"] = self._image
-        elif not values.get("image"):
-            values["image"] = launchform.proposed_image(app.images or ())
-        self.fields.fill(values)
-        if isinstance(news.filling, ConsoleError):
-            self.profile_is_wrong(values["profile"], news.filling)
-        elif news.filling is not None and whole:
-            self.fill_from(news.filling)
-            if self._image is not None:
-                self.fields.set("image", self._image)
-        elif news.filling is not None:
-            self.take_filling(news.filling)
+        self._fill(values, news.filling, whole=WHOLE in ticked.split())
+        for key, text in typed.items():
+            self.fields.set(key, text)
         self.tick_as(ticked)
         self._begun_with = self.everything()
         self._began = True
@@ -157,6 +138,34 @@ class LaunchScreen(Running):
         if self._launch_soon:
             self._launch_soon = False
             self.action_launch()
+
+    def _fill(self, values: dict[str, str], filling: Filling | ConsoleError | None, *, whole: bool) -> None:
+        """Fill the fields with what was launched or typed before, else with what is proposed.
+
+        Args:
+            values: What stood in the fields.
+            filling: The profile in it, or why that cannot be read.
+            whole: The fields said what the profile says; so they say what it says now.
+        """
+        app = self.app
+        if not values or (whole and isinstance(filling, ConsoleError)):
+            local = app.engine_info is None or app.engine_info.local
+            none = app.host_view is not None and not app.host_view.gpus
+            folder = launchform.current_folder()
+            values = launchform.proposed(folder, engine_is_local=local, without_gpus=none) | values
+        if self._image is not None:
+            values["image"] = self._image
+        elif not values.get("image"):
+            values["image"] = launchform.proposed_image(app.images or ())
+        self.fields.fill(values)
+        if isinstance(filling, ConsoleError):
+            self.profile_is_wrong(values["profile"], filling)
+        elif filling is not None and whole:
+            self.fill_from(filling)
+            if self._image is not None:
+                self.fields.set("image", self._image)
+        elif filling is not None:
+            self.take_filling(filling)
 
     def show_more(self) -> None:
         """Open what is rarely needed where something stands in it."""

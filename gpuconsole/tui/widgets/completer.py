@@ -136,8 +136,9 @@ class CompletingInput(Input):
         return True
 
     def action_take(self) -> None:
-        """Become what the cursor is on."""
-        self.settle(self._choices.choice)
+        """Become what the cursor is on; where the list was shut just now, stay what it is."""
+        if choice := self._choices.choice:
+            self.settle(choice)
         self._choices.shut()
 
     def action_shut(self) -> None:
