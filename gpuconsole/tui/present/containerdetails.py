@@ -137,7 +137,7 @@ def _ahead(view: ContainerView, glyphs: Glyphs) -> Iterator[Line]:
             continue
         if said.subject is not Subject.PROCESS or is_worth_telling(said):
             name = MEMORY_OF[said.subject] if said.pid is None else f"process {said.pid}"
-            yield (Cell(f"{name}  ", "strong"), *told(said, glyphs))
+            yield from told(said, glyphs, name)
 
 
 def _user(view: ContainerView) -> Line:

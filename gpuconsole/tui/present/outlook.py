@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from gpuconsole.core.text import shorten, size
+from gpuconsole.core.text import eta, shorten, size
 from gpuconsole.gpu.forecast_model import Assessment, Subject
 from gpuconsole.gpu.state import MemoryState
 from gpuconsole.tui.present.cell import Cell, Tone
@@ -32,25 +32,6 @@ _ADVICE: dict[Subject, tuple[str, ...]] = {
 }
 MEMORY_OF = {Subject.CONTAINER: "RAM", Subject.SHM: "shm", Subject.PROCESS: "GPU"}
 """What the memory of a subject is called beside a container."""
-
-
-def eta(seconds: float, *, short: bool = False) -> str:
-    """A time ahead, no finer than it is known and steady enough to be read: ``~40 s``, ``~4 min``, ``~2 h``.
-
-    Args:
-        seconds: Until then.
-        short: In as few cells as can be: ``~4m``.
-    """
-    if seconds < 57.5:
-        number, unit = max(5, 5 * round(seconds / 5)), "s"
-    elif seconds < 100 * 60:
-        minutes = seconds / 60
-        number, unit = max(1, round(minutes) if minutes < 10 else 5 * round(minutes / 5)), "min"
-    elif seconds < 36 * 3600:
-        number, unit = round(seconds / 3600), "h"
-    else:
-        number, unit = round(seconds / 86400), "d"
-    return f"~{number}{unit[0]}" if short else f"~{number} {unit}"
 
 
 def state_text(text: str, said: Assessment, width: int = 99) -> str:
@@ -88,18 +69,28 @@ def row_cell(outlooks: Sequence[Assessment], otherwise: Cell, glyphs: Glyphs, *,
     said = worst(outlooks)
     if said is None:
         return otherwise
-    words = state_text(f"{glyph_of(said.state, glyphs)} {said.state.value}", said)
-    if named:
-        words = f"{words} {MEMORY_OF.get(said.subject, '')}".rstrip()
+    words = f"{glyph_of(said.state, glyphs)} {said.state.value}"
+    if named:  # in few cells, so that a narrow column shows all of it
+        ahead = "" if said.eta_s is None else f" {eta(said.eta_s, short=True)}"
+        words = f"{words}{ahead} {MEMORY_OF.get(said.subject, '')}".rstrip()
+    else:
+        words = state_text(words, said)
     return Cell(f"{words} · {otherwise.text}" if otherwise.text else words, ALARMING[said.state])
 
 
-def told(said: Assessment, glyphs: Glyphs) -> tuple[Cell, ...]:
-    """An outlook in full: its state where that is alarming, and why it is thought so."""
+def told(said: Assessment, glyphs: Glyphs, name: str = "") -> tuple[tuple[Cell, ...], ...]:
+    """An outlook in full, in lines: its state where that is alarming, and why it is thought so.
+
+    Args:
+        said: What is told.
+        glyphs: The signs.
+        name: Which memory it is, where the thing has several.
+    """
+    head = (Cell(f"{name}  ", "strong"),) if name else ()
     if said.state not in ALARMING:
-        return (Cell(said.why, "dim"),)
+        return ((*head, Cell(said.why, "dim")),)
     state = state_text(f"{glyph_of(said.state, glyphs)} {said.state.value}", said)
-    return (Cell(f"{state}  ", ALARMING[said.state]), Cell(said.why))
+    return ((*head, Cell(state, ALARMING[said.state])), (Cell(said.why),))
 
 
 def is_worth_telling(said: Assessment) -> bool:

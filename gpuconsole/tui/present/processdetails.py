@@ -26,7 +26,7 @@ def fields(holder: Holder, *, now: float, glyphs: Glyphs = UNICODE) -> tuple[Fie
         field("pid", str(holder.pid)),
         field("GPU", where, Cell(f"instance {holder.mig_uuid}") if holder.mig_uuid else None),
         field("GPU memory", _known(holder.memory_bytes, why.get("memory_bytes"))),
-        field("forecast", told(holder.outlook, glyphs) if holder.outlook is not None else None),
+        field("forecast", *(told(holder.outlook, glyphs) if holder.outlook is not None else ())),
         field("uses it for", holder.kind.value),
         field("user", user or unknown(why.get("user") or why.get("uid"))),
         field("container", container or Cell("none: it runs on the host itself", "dim")),
