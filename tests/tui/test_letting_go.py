@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 from textual.screen import Screen
+from textual.strip import Strip
 
 from gpuconsole.tui import messages
 from gpuconsole.tui.app import ConsoleApp
@@ -55,3 +56,22 @@ async def test_a_screen_that_was_closed_is_let_go_of(still: Callable[..., Consol
             return sum(one() is not None for one in closed) <= 1
 
         await until(pilot, gone, what=f"still there: {[one() for one in closed]}")
+
+
+async def test_what_was_drawn_of_a_closed_screen_is_let_go_of_too(still: Callable[..., ConsoleApp]) -> None:
+    app = still()
+    async with app.run_test(size=(120, 36)) as pilot:
+        await feed(pilot)
+        assert app.host_view is not None
+        kept = []
+        for number in range(4):
+            open_details(app, app.host_view.gpus[0])
+            await pilot.pause()
+            await pilot.press("escape")
+            await until(pilot, lambda: len(app.screen_stack) == 1)
+            snapshot = replace(app.host_view.snapshot, taken_at=app.host_view.snapshot.taken_at + number + 1)
+            app.post_message(messages.HostLooked(replace(app.host_view, snapshot=snapshot)))
+            await pilot.pause()
+            gc.collect()
+            kept.append(sum(type(each) is Strip for each in gc.get_objects()))
+        assert kept[3] - kept[1] < 50, kept
