@@ -154,7 +154,6 @@ class CopyScreen(ModalScreen[None]):
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         *actions.bindings(actions.COPYING),
-        Binding("enter", "take", "Copy", tooltip="Copy it", id="copy.take"),
         actions.BACK.binding(),
     ]
 
@@ -188,11 +187,7 @@ class CopyScreen(ModalScreen[None]):
         return self._copies[place] if place >= 0 else None
 
     def on_grid_chosen(self) -> None:
-        """Enter on a row."""
-        self.action_take()
-
-    def action_take(self) -> None:
-        """Copy it, and go back."""
+        """Enter on a row: copy it, and go back."""
         if chosen := self._chosen():
             copy(self.app, chosen.text)
             much = " It is long: many terminals take less." if len(chosen.text) > _MUCH else ""
