@@ -136,3 +136,22 @@ def duration(seconds: float | None) -> str:
     if seconds < 5400:
         return f"{seconds / 60:.0f} min"
     return f"{seconds / 3600:.0f} h" if seconds < 172800 else f"{seconds / 86400:.0f} d"
+
+
+def eta(seconds: float, *, short: bool = False) -> str:
+    """A time ahead, no finer than it is known and steady enough to be read: ``~40 s``, ``~4 min``, ``~2 h``.
+
+    Args:
+        seconds: Until then.
+        short: In as few cells as can be: ``~4m``.
+    """
+    if seconds < 57.5:
+        number, unit = max(5, 5 * round(seconds / 5)), "s"
+    elif seconds < 100 * 60:
+        minutes = seconds / 60
+        number, unit = max(1, round(minutes) if minutes < 10 else 5 * round(minutes / 5)), "min"
+    elif seconds < 36 * 3600:
+        number, unit = round(seconds / 3600), "h"
+    else:
+        number, unit = round(seconds / 86400), "d"
+    return f"~{number}{unit[0]}" if short else f"~{number} {unit}"
