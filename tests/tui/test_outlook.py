@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from gpuconsole.gpu.forecast import predict
-from gpuconsole.gpu.forecast_model import Assessment, Subject
+from gpuconsole.gpu.forecast_model import Subject
 from gpuconsole.gpu.state import MemoryState
 from gpuconsole.host.model import HostView
 from gpuconsole.host.recorded import memory_samples
@@ -209,11 +209,11 @@ def test_a_session_that_was_recorded_says_what_was_said_live(engine_modern: Engi
     live = [view for view in recorder.views if view.memory is not None]
     assert any(each.subject is Subject.CONTAINER for view in live for each in view.outlooks)
     assert any(each.state in ALARMING for view in live for each in view.outlooks)
-    again = list(predict(memory_samples(path)))[-len(live) :]
-    assert [_facts(said) for said in again] == [_facts(view.outlooks) for view in live]
+    unwatched = len(recorder.views) - len(live)
+    again = list(predict(list(memory_samples(path))[unwatched:]))
+    assert len(again) >= len(live) - 1  # a look under way at the end is not in the file any more
+    for said, view in zip(again, live, strict=False):
+        assert [(each.key, each.state) for each in said] == [(each.key, each.state) for each in view.outlooks]
+        assert [each.eta_s for each in said] == [pytest.approx(each.eta_s, abs=0.05) for each in view.outlooks]
     replayed = [event for event in load(path).events if event.kind == "sample"]
-    assert len(replayed) >= len(live)
-
-
-def _facts(said: Iterable[Assessment]) -> list[object]:
-    return [(each.key, each.state, None if each.eta_s is None else round(each.eta_s, 2)) for each in said]
+    assert len(replayed) == len(again) + unwatched
