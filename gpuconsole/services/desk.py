@@ -12,7 +12,7 @@ from gpuconsole.core.users import caller_name
 from gpuconsole.services.checkqueue import CheckQueue
 from gpuconsole.services.containerdesk import ContainerDesk
 from gpuconsole.services.feed import Feed, Listener
-from gpuconsole.services.runs import Run, Runs
+from gpuconsole.services.runs import Run, RunKind, Runs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -98,8 +98,12 @@ class Desk(ContainerDesk):
 
     @property
     def going(self) -> tuple[str, ...]:
-        """What this console pulls, builds and measures, a phrase each; leaving ends it."""
-        return (*(self._images.going if self._images is not None else ()), *self._checks.benches)
+        """What this console launches, pulls, builds and measures, a phrase each; leaving ends it."""
+        held, launch = self._held, RunKind.LAUNCH
+        launches = [
+            f"{each.kind} of {each.subject}" for each in self.runs.all() if each.kind is launch and each.id in held
+        ]
+        return (*launches, *(self._images.going if self._images is not None else ()), *self._checks.benches)
 
     def start(self, listener: DeskListener, interval_s: float) -> None:
         """Begin to look, and tell ``listener``."""

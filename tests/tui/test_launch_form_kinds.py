@@ -230,6 +230,10 @@ async def test_a_launch_waits_for_a_free_gpu_and_can_be_stopped_or_left_to_go_on
         await until(pilot, lambda: on_main(app), what="it goes on behind")
         await until(pilot, waits("waiting for a free GPU"))
         assert app.desk.runs.all()[0].state is RunState.RUNNING
+        await pilot.press("q")
+        await until(pilot, lambda: isinstance(app.screen, QuestionScreen), what="leaving would end it")
+        assert "launch of patient" in shown(app)
+        await pilot.press("escape")
         nvml.write(whole.with_(gpus=(taken[0], whole.gpus[1])))
         await until(pilot, lambda: app.desk.runs.all()[0].ended, seconds=60, what="launched once a GPU was free")
         assert waits("patient runs")()

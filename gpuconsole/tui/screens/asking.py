@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gpuconsole.services.profilereach import Reach
 
 _LISTED = 6
-_BENCH = "bench of "
+_BENCH, _LAUNCH = "bench of ", "launch of "
 _SHOWN = 300
 """Characters of a command line in a question."""
 
@@ -75,12 +75,14 @@ def about_reach(filling: Filling, found: Sequence[Reach]) -> Question:
 
 
 def about_leaving(going: Sequence[str]) -> Question:
-    """Whether to leave although that ends pulls, builds and benchmarks, a phrase each."""
+    """Whether to leave although that ends launches, pulls, builds and benchmarks, a phrase each."""
     listed = [shorten(each, 60) for each in going[:_LISTED]]
     if len(going) > _LISTED:
         listed.append(f"and {len(going) - _LISTED} more")
     ends = f"Leaving ends {'it' if len(going) == 1 else 'them'}."
-    if any(not each.startswith(_BENCH) for each in going):
+    if any(each.startswith(_LAUNCH) for each in going):
+        ends += " What a launch has made is taken back."
+    if any(not each.startswith((_BENCH, _LAUNCH)) for each in going):
         ends += " Layers that are complete stay; the next time goes on."
     if any(each.startswith(_BENCH) for each in going):
         ends += " What a benchmark has measured until now is kept."
