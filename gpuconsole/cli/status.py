@@ -49,6 +49,9 @@ def status(settings: Settings, as_json: bool, watch: float | None, tmux: bool) -
 
     Memory that no process explains is "unattributed"; below the table stands why. What the driver does not tell is
     shown as a dash; --json has the reason, and for each GPU an account whose parts add up to its memory.
+
+    Where memory is going takes more than one look: while a console of yours is open, or a --watch runs, each GPU's
+    state is theirs, with the time until it is full. In --json that is state, eta_s and why of each GPU.
     """
     if tmux and (as_json or watch is not None):
         raise click.UsageError("--tmux goes with neither --json nor --watch; tmux itself asks again.")
@@ -83,13 +86,16 @@ def _for_people(overview: Overview, view: HostView) -> None:
 def _watch(overview: Overview, *, as_json: bool, every_s: float) -> None:
     from gpuconsole.cli.status_table import overview_text
     from gpuconsole.cli.status_watch import repeat, screen
+    from gpuconsole.services.sharedwatch import SharedWatch
+
+    watched = SharedWatch(overview, every_s=every_s)
 
     if as_json:
         json_data({"schema": _SCHEMA}, indent=None)
-        repeat(lambda: json_data(document_of(overview.look()), indent=None), every_s=every_s)
+        repeat(lambda: json_data(document_of(watched.look()), indent=None), every_s=every_s)
         return
     with screen() as show:
-        repeat(lambda: show(overview_text(overview.look(), glyphs_of_stdout())), every_s=every_s)
+        repeat(lambda: show(overview_text(watched.look(), glyphs_of_stdout())), every_s=every_s)
 
 
 def document_of(view: HostView) -> dict[str, Any]:
@@ -111,16 +117,21 @@ def document_of(view: HostView) -> dict[str, Any]:
 
 def _gpu(entry: GpuView) -> dict[str, Any]:
     from gpuconsole.host.accounting import account_in
+    from gpuconsole.host.state import ahead_of, memory_state
 
     body: dict[str, Any] = jsonable(entry.gpu)
     instances = dict(enumerate(entry.instances))
     for place, (mig, instance) in enumerate(zip(body["migs"], entry.gpu.migs, strict=True)):
         mig["unattributed_bytes"] = instance.unattributed_bytes
         mig["account"] = _account(instances[place], entry) if place in instances else None
+    said = ahead_of(entry)
     return body | {
         "holders": jsonable(entry.holders),
         "unattributed_bytes": entry.unattributed_bytes,
         "given_to": list(entry.given_to),
+        "state": memory_state(entry).value,
+        "eta_s": None if said is None else said.eta_s,
+        "why": None if said is None else said.why,
         "account": _account(account_in(entry), entry),
         "unknown": {**entry.gpu.unknown, **entry.unknown},
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from typing import NamedTuple
@@ -11,13 +12,13 @@ import click
 from gpuconsole.cli.glyphs import Glyphs
 from gpuconsole.cli.status_holders import holders_text, memory_remarks
 from gpuconsole.cli.tables import Column, table, wrapped
-from gpuconsole.core.text import gib, shorten
+from gpuconsole.core.text import eta, gib, shorten
 from gpuconsole.gpu.model import Gpu, GpuStatus, Mig
 from gpuconsole.gpu.names import short_name
 from gpuconsole.gpu.state import MemoryState
 from gpuconsole.host.accounting import use_of
 from gpuconsole.host.model import GpuView, HostView
-from gpuconsole.host.state import memory_state
+from gpuconsole.host.state import ahead_of, memory_state
 
 _BAR_CELLS = 10
 _DEFAULT_WIDTH = 80
@@ -60,7 +61,10 @@ def overview_text(view: HostView, glyphs: Glyphs) -> str:
     holders = holders_text(view, glyphs)
     if holders:
         parts += ["", holders]
-    remarks = [*_problem(view), *(line for gpu in view.gpus for line in (*_remarks(gpu.gpu), *memory_remarks(gpu)))]
+    remarks = [
+        *_problem(view),
+        *(line for gpu in view.gpus for line in (*_ahead(gpu), *_remarks(gpu.gpu), *memory_remarks(gpu))),
+    ]
     remarks += view.notes
     if remarks:
         parts += ["", *(_wrapped(remark, glyphs) for remark in remarks)]
@@ -117,7 +121,22 @@ def _gpu_row(entry: GpuView, memory: str) -> list[str]:
 
 
 def _word(entry: GpuView) -> str:
-    return "asleep" if entry.gpu.asleep else memory_state(entry).value
+    """The state, with the time ahead where that is near: ``risk ~4 min``."""
+    if entry.gpu.asleep:
+        return "asleep"
+    said = ahead_of(entry)
+    state = memory_state(entry)
+    return f"{state} {eta(said.eta_s)}" if said is not None and said.eta_s is not None and alarms(state) else state
+
+
+def alarms(state: MemoryState) -> bool:
+    """Memory is running out."""
+    return MemoryState.WATCH.severity <= state.severity < MemoryState.FAILED.severity
+
+
+def _ahead(entry: GpuView) -> list[str]:
+    said = ahead_of(entry)
+    return [f"GPU {entry.gpu.index}: {said.why}."] if said is not None and alarms(said.state) else []
 
 
 def _mig_row(mig: Mig, memory: str) -> list[str]:
@@ -217,8 +236,15 @@ def tmux_line(view: HostView, *, colour: bool) -> str:
     count = f"GPU {free}/{len(view.gpus)} free"
     if problem is not None:
         return _tmux_coloured(f"{count} · {problem}", MemoryState.FAILED, colour=colour)
-    worst = max(view.gpus, key=lambda entry: (memory_state(entry).severity, _share(entry.gpu)))
+    worst = max(view.gpus, key=_urgency)
     return _tmux_coloured(f"{count} · {_in_short(worst)}", memory_state(worst), colour=colour)
+
+
+def _urgency(entry: GpuView) -> tuple[int, float, float]:
+    """The worst state, of these the one that is full first, else the fullest."""
+    said = ahead_of(entry)
+    eta_s = said.eta_s if said is not None else None
+    return memory_state(entry).severity, -math.inf if eta_s is None else -eta_s, _share(entry.gpu)
 
 
 def _in_short(entry: GpuView) -> str:

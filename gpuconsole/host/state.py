@@ -5,9 +5,14 @@ From a single look only five of the words can be told; the others need a history
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gpuconsole.gpu.model import GpuStatus
 from gpuconsole.gpu.state import MemoryState
 from gpuconsole.host.model import GpuView
+
+if TYPE_CHECKING:
+    from gpuconsole.gpu.forecast_model import Assessment
 
 FREE_BELOW_BYTES = 512 * 2**20
 """Used memory of a GPU nobody holds: what an X server or a context left behind may take."""
@@ -25,6 +30,12 @@ def memory_state(view: GpuView) -> MemoryState:
     if outlook is None or seen in (MemoryState.FAILED, MemoryState.FREE):
         return seen
     return seen if outlook.state is MemoryState.UNKNOWN and seen is MemoryState.IDLE else outlook.state
+
+
+def ahead_of(view: GpuView) -> Assessment | None:
+    """What the forecaster says of a GPU, where its word is the one that counts; None where nobody watched it."""
+    said = view.outlook
+    return said if said is not None and said.state is memory_state(view) else None
 
 
 def state_of_one_look(view: GpuView) -> MemoryState:

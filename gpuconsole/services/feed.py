@@ -170,7 +170,9 @@ class Feed:
         with self._lock:
             containers = self._containers if self._local else ()
         # What watches memory would keep the first look from being drawn.
-        view, usages = self._machine.look(containers, wanted=self._wanted, watch=self._drawn.is_set)
+        view, usages = self._machine.look(
+            containers, wanted=self._wanted, watch=self._drawn.is_set, listed=self._connected and self._local
+        )
         with self._lock:
             self._usages = {key: usage for key, usage in self._usages.items() if key in self._wanted} | usages
         return view

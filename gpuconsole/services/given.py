@@ -46,6 +46,11 @@ def with_launches(view: HostView, launched: Sequence[Launched], *, proc: Path = 
     return _given(view, names)
 
 
+def with_given(view: HostView, given: Mapping[str, tuple[str, ...]]) -> HostView:
+    """``view``, where each GPU knows the containers that were given it, by its UUID."""
+    return _given(view, given)
+
+
 def _given(view: HostView, names: Mapping[str, tuple[str, ...]]) -> HostView:
     if not names and not any(entry.given_to for entry in view.gpus):
         return view

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from gpuconsole.host.usage import UsageReader
     from gpuconsole.services.memorywatch import MemoryWatch
     from gpuconsole.services.session import Session
+    from gpuconsole.services.sharedwriting import SharedWriter
 
 
 class MachineLook:
@@ -27,9 +28,15 @@ class MachineLook:
         self._overview = Overview(session)
         self._reader: UsageReader | None = None
         self._memory: MemoryWatch | None = None
+        self._writer: SharedWriter | None = None
 
     def look(
-        self, containers: Sequence[Container], *, wanted: frozenset[str], watch: Callable[[], bool]
+        self,
+        containers: Sequence[Container],
+        *,
+        wanted: frozenset[str],
+        watch: Callable[[], bool],
+        listed: bool = True,
     ) -> tuple[HostView, dict[str, Usage]]:
         """The machine now, and figures of containers by id.
 
@@ -38,6 +45,7 @@ class MachineLook:
             wanted: Ids of those whose figures somebody sees; those that have a limit of memory are read as well.
             watch: Whether to say where memory is going too, asked once the GPUs were looked at. What that needs is
                 imported at the first such look.
+            listed: The engine of this machine was asked for ``containers``; else there may be others.
         """
         view = self._overview.look(names={one.id: one.name for one in containers})
         if containers:
@@ -47,7 +55,10 @@ class MachineLook:
         watched = watch()
         read = [one for one in containers if one.running and (one.id in wanted or (watched and one.memory_limit_bytes))]
         usages = self._usages(read) if containers else {}
-        return (self._watched(view, containers, usages) if watched else view), usages
+        if watched:
+            view = self._watched(view, containers, usages)
+            self._share(view, {one.id: one.name for one in containers} if listed else None)
+        return view, usages
 
     def _usages(self, containers: Sequence[Container]) -> dict[str, Usage]:
         from gpuconsole.host.usage import UsageReader, pids_of
@@ -62,3 +73,11 @@ class MachineLook:
         if self._memory is None:
             self._memory = MemoryWatch()
         return self._memory.look(view, containers, usages)
+
+    def _share(self, view: HostView, names: dict[str, str] | None) -> None:
+        """Let ``status`` have what is known here."""
+        if self._writer is None:
+            from gpuconsole.services.sharedwriting import SharedWriter
+
+            self._writer = SharedWriter()
+        self._writer.put(view, names=names)

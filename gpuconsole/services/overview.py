@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from gpuconsole.gpu.model import GpuSnapshot
     from gpuconsole.host.model import HostView
     from gpuconsole.services.session import Session
+    from gpuconsole.services.shared import Shared
 
 
 class Overview:
@@ -19,13 +20,15 @@ class Overview:
 
     Args:
         session: The GPUs.
-        remembering: Without the engine's list, take the names of containers and the GPUs they were given from the
-            launches that are remembered.
+        remembering: Without the engine's list, take the names of containers and the GPUs they were given from what
+            this user's consoles share, else from the launches that are remembered; and what is ahead from the former.
     """
 
     def __init__(self, session: Session, *, remembering: bool = False) -> None:
         self._session = session
         self._remembering = remembering
+        self.shared: Shared | None = None
+        """What consoles shared at the last look."""
         # Masked where they are read, so that no front end can show what it should not.
         self._holders = HolderTable(ProcessTable(mask=_masked))
 
@@ -45,10 +48,29 @@ class Overview:
     def _view(self, snapshot: GpuSnapshot, names: Mapping[str, str] | None) -> HostView:
         if not self._remembering or not snapshot.gpus:
             return self._holders.view(snapshot, names=names)
+        from gpuconsole.services.shared import read_shared
+
+        self.shared = shared = read_shared()
+        if shared is None:
+            return self._remembered(snapshot, names or {})
+        known = {**shared.names, **(names or {})}
+        if shared.given is None:
+            view = self._remembered(snapshot, known)
+        else:
+            from gpuconsole.services.given import with_given
+
+            view = with_given(self._holders.view(snapshot, names=known), shared.given)
+        if not shared.fresh:
+            return view
+        from gpuconsole.services.sharedview import with_shared
+
+        return with_shared(view, shared)
+
+    def _remembered(self, snapshot: GpuSnapshot, names: Mapping[str, str]) -> HostView:
         from gpuconsole.services.given import remembered, with_launches
 
         launched = remembered()
-        view = self._holders.view(snapshot, names={one.id: one.name for one in launched} | dict(names or {}))
+        view = self._holders.view(snapshot, names={one.id: one.name for one in launched} | dict(names))
         return with_launches(view, launched)
 
 
