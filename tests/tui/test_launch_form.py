@@ -220,8 +220,10 @@ async def test_gpus_are_ticked_by_what_is_seen(engine_modern: Engine, nvml: Nvml
         await until(pilot, lambda: picker.picked == {"1"})
         nvml.write(whole.with_(gpus=(whole.gpus[0], busy(whole.gpus[1], GpuProcess(os.getpid(), 90 * GIB)))))
         await until(pilot, lambda: picker.picked == {"0"}, what="another one is the freest")
-        uuid = whole.gpus[0].uuid
-        await until(pilot, lambda: uuid in below(app), what="the line follows")
+        assert app.host_view is not None
+        uuid = app.host_view.gpus[0].gpu.uuid
+        assert uuid
+        await until(pilot, lambda: uuid in "".join(below(app).split()), what="the line follows")
         nvml.write(whole.with_(gpus=(whole.gpus[0].with_(lost=True), whole.gpus[1])))
         await until(pilot, lambda: "cannot be given" in shown(app))
 

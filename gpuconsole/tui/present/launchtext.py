@@ -16,7 +16,7 @@ from gpuconsole.services.launching import Launched
 from gpuconsole.services.launchruns import LaunchNews
 from gpuconsole.services.planning import LaunchPlan
 from gpuconsole.services.preflight import warnings
-from gpuconsole.services.secrets import mask_arguments
+from gpuconsole.services.shownsecrets import kept_words
 from gpuconsole.tui.keymap import USUAL, Keymap
 from gpuconsole.tui.present.cell import Cell, Tone
 from gpuconsole.tui.present.gpu import bar
@@ -42,7 +42,7 @@ def wrapped(text: str, width: int, tone: Tone = "", *, indent: str = "") -> Line
 
 def docker_lines(plan: LaunchPlan, width: int, tone: Tone = "info") -> Lines:
     """The ``docker run`` line in rows; an option and its value stay together where a row has room for both."""
-    words = [quote(word) for word in mask_arguments(plan.docker_run(hide_values=True).words)]
+    words = [quote(word) for word in kept_words(plan)]
     pieces: list[str] = []
     for word in words:
         before = pieces[-1] if pieces else ""
