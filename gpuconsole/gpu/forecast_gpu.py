@@ -18,6 +18,11 @@ _PATIENCE = 3
 """Samples without a reading in which what was said last still stands."""
 _FULL = 0.05
 """Of the capacity: with less free, a process that goes while an alarm stands is taken to have failed for memory."""
+_DUE = 4.0
+"""Of the time between samples: who fills it with a step that was due within so much has failed too. Others that go have
+ended, or were stopped by somebody who heard the alarm."""
+_EARLY, _LARGER = 0.7, 1.3
+"""A step may come when so much of the usual time has passed, and be larger than foreseen by so much."""
 
 
 @dataclass(slots=True)
@@ -54,6 +59,8 @@ class GpuWatch:
         self._grown: set[str] = set()
         """Who grew so that an alarm rose."""
         self._last_free: float = 0.0
+        self._due = False
+        """At the last reading the step was due that may fill it."""
         self._missing = 0
         self._told = False
         self._said_last: list[Assessment] = []
@@ -98,12 +105,14 @@ class GpuWatch:
             self._grown.update(ahead.culprits)
         said = [*gone, *self._processes(t, gpu, trends, ahead, room), self._whole(t, gpu, trends, ahead, room)]
         self._culprits, self._last_free = ahead.culprits, free
+        self._due = any(_fills(trends[name], room, pace_s) for name in ahead.culprits)
         return said
 
     def _update(self, t: float, gpu: GpuMemory, total: int, born: float | None) -> list[Assessment]:
         """Give every holder its sample; says what became of those that have gone."""
         held = _holdings(gpu)
-        gone = [self._ended(name) for name in self._holders if name not in held]
+        # Where shares are told no more, nobody knows who has gone.
+        gone = [self._ended(name) for name in self._holders if name not in held] if _ALL not in held else []
         for name in [name for name in self._holders if name not in held]:
             del self._holders[name]
             self._grown.discard(name)
@@ -127,7 +136,7 @@ class GpuWatch:
         if holder.pid is None:
             return None
         full = self._last_free < _FULL * holder.curve.capacity
-        if self._alarm.standing is not None and (full or name in self._culprits):
+        if self._alarm.standing is not None and (full or (self._due and name in self._culprits)):
             why = (
                 "it ended while the memory was nearly full: out of memory, most likely; its log says what it asked for"
             )
@@ -197,6 +206,13 @@ class GpuWatch:
         if pid is None:
             return Assessment(Subject.GPU, str(self._index), self._index, None, state, eta_s, why, rate)
         return Assessment(Subject.PROCESS, f"{self._index}:{pid}", self._index, pid, state, eta_s, why, rate)
+
+
+def _fills(trend: Trend, room: float, pace_s: float) -> bool:
+    """Whether its next step is due before the next readings, and may need more than ``room``."""
+    due = trend.since_s >= _EARLY * trend.interval_s or trend.interval_s - trend.since_s <= _DUE * pace_s
+    steps = max(1.0, _DUE * pace_s / trend.interval_s)
+    return due and _LARGER * steps * trend.step_bytes > room
 
 
 def _holdings(gpu: GpuMemory) -> dict[str, tuple[int | None, float]]:

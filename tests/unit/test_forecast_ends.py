@@ -1,0 +1,87 @@
+"""What the forecast says of a process that is gone: failed only where the memory was about to be full."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import pytest
+
+from gpuconsole.gpu.forecast import Forecaster
+from gpuconsole.gpu.forecast_model import Assessment, MemorySample, Subject
+from gpuconsole.gpu.state import MemoryState
+from tests.forecast.curves import GIB, Sketch, growing
+
+ALARMS = (MemoryState.RISK, MemoryState.CRITICAL)
+_FEW = 0.06
+"""Of the card: so little is left when memory is said to be nearly full."""
+
+
+def of_process(said: Sequence[Assessment]) -> MemoryState | None:
+    return next((each.state for each in said if each.subject is Subject.PROCESS), None)
+
+
+def without_process(sample: MemorySample, t: float) -> MemorySample:
+    """The GPU after its process has gone, and nothing else is on it."""
+    (gpu,) = sample.gpus
+    left = replace(gpu, used_bytes=0, free_bytes=gpu.total_bytes, processes=())
+    return MemorySample(t, (left,))
+
+
+def ended_at_every_look(samples: Sequence[MemorySample]) -> Iterator[tuple[MemorySample, float | None, MemoryState]]:
+    """Each sample with an alarm standing, seconds it gave, and what is said of a process that ends right after it."""
+    for place, last in enumerate(samples[:-1]):
+        forecaster = Forecaster()
+        said: tuple[Assessment, ...] = ()
+        for sample in samples[: place + 1]:
+            said = forecaster.feed(sample)
+        ahead = next((each for each in said if each.subject is Subject.GPU), None)
+        if ahead is None or ahead.state not in ALARMS:
+            continue
+        gone = of_process(forecaster.feed(without_process(last, samples[place + 1].t)))
+        assert gone is not None
+        yield last, ahead.eta_s, gone
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_whoever_stops_a_process_in_time_is_not_told_that_it_failed(seed: int) -> None:
+    """An alarm is there to be acted upon: with room and time left, an end is an end."""
+    sketch = Sketch(seed).load(60).rest(8).leak(2.5, 2.0, jitter=0.1)  # full only after many more steps
+    samples = sketch.samples()[::4]
+    early = 0
+    for last, eta_s, gone in ended_at_every_look(samples):
+        (gpu,) = last.gpus
+        assert gpu.free_bytes is not None
+        assert gpu.total_bytes is not None
+        if gpu.free_bytes > _FEW * gpu.total_bytes and eta_s is not None and eta_s > 10.0:
+            early += 1
+            assert gone is MemoryState.FREE, f"{gpu.free_bytes / GIB:.0f} GiB free, full in {eta_s:.0f} s"
+    assert early, "there was time to act"
+
+
+@pytest.mark.parametrize("every", [1, 2, 4])
+def test_one_that_ends_as_the_memory_is_full_has_failed(every: int) -> None:
+    failed = 0
+    for seed in range(8):
+        forecaster = Forecaster()
+        sketch = growing(seed)
+        assert sketch.oom_t is not None
+        ends = [of_process(forecaster.feed(sample)) for sample in sketch.samples()[::every]]
+        failed += MemoryState.FAILED in ends
+    assert failed == 8
+
+
+def test_processes_that_are_told_no_more_have_not_failed() -> None:
+    """A driver that lists processes no more says nothing of what became of them."""
+    samples = [each for each in Sketch(3).load(90).rest(4).leak(1.2, 0.8).samples() if each.gpus[0].used_bytes]
+    before = [each for each in samples if (each.gpus[0].used_bytes or 0) > 100 * GIB]
+    cut = samples.index(before[-1])
+    forecaster = Forecaster()
+    for sample in samples[: cut + 1]:
+        said = forecaster.feed(sample)
+    assert of_process(said) in ALARMS
+    last = samples[cut]
+    for step in range(1, 10):
+        silent = replace(last.gpus[0], processes=None)
+        later = forecaster.feed(MemorySample(last.t + step, (silent,)))
+        assert of_process(later) in (*ALARMS, None), "nobody knows"
