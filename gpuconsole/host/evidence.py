@@ -25,6 +25,8 @@ _FORGOTTEN_S = 600.0
 _LONG_S = 5.0
 """A driver needs less to clear up behind a process that ends."""
 _NAMED = 3
+_MOST_GONE = 64
+"""Of each GPU; the oldest go, so that a machine whose processes last a moment costs no more to look at."""
 
 
 class _Gone(NamedTuple):
@@ -33,6 +35,8 @@ class _Gone(NamedTuple):
     holder: Holder
     since: float
     """Of the monotonic clock."""
+    before: int
+    """Bytes that nobody had when it was listed last: those are not its."""
 
 
 class Evidence:
@@ -48,6 +52,8 @@ class Evidence:
         self._last: dict[str, dict[tuple[int, float], Holder]] = {}
         self._gone: dict[str, dict[tuple[int, float], _Gone]] = {}
         self._ended: dict[tuple[str, int], float] = {}
+        self._unexplained: dict[str, int] = {}
+        """Of each GPU, bytes that nobody had at the look before."""
 
     @property
     def pids(self) -> set[int]:
@@ -62,15 +68,18 @@ class Evidence:
             return
         listed = {(one.pid, one.started_at): one for one in holders if one.started_at is not None}
         gone = self._gone.setdefault(key, {})
+        before = self._unexplained.get(key, 0)
         for who, holder in self._last.get(key, {}).items():
             if who not in listed:
-                gone[who] = _Gone(holder, now)
+                gone[who] = _Gone(holder, now, before)
         left = gpu.unattributed_bytes
-        if left is not None and left < UNATTRIBUTED_FROM:
-            gone.clear()
-        for who in [who for who, one in gone.items() if who in listed or now - one.since > _FORGOTTEN_S]:
+        for who, one in list(gone.items()):
+            given_back = left is not None and left < one.before + UNATTRIBUTED_FROM
+            if given_back or who in listed or now - one.since > _FORGOTTEN_S:
+                del gone[who]
+        for who in list(gone)[:-_MOST_GONE]:
             del gone[who]
-        self._last[key] = listed
+        self._last[key], self._unexplained[key] = listed, left or 0
 
     def reasons(self, gpu: Gpu, holders: Sequence[Holder], facts: Mapping[int, ProcessFacts], count: int) -> str:
         """Why ``count`` bytes of ``gpu`` have no process, in one phrase."""

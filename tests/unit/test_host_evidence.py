@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -83,6 +84,41 @@ def test_a_process_that_was_reaped_between_two_looks_and_whose_memory_stays(
     assert account(overview).bytes_of(PartKind.UNATTRIBUTED) == 0
     put(nvml, used_bytes=20 * GIB)
     assert unattributed(account(overview)).reason == NOBODY, "what was given back is not blamed on it again"
+
+
+def test_memory_that_nobody_had_before_is_not_blamed_on_who_ends(
+    nvml: NvmlBox, overview: Overview, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evidence, "_LONG_S", 0.0)
+    put(nvml, used_bytes=3 * GIB)
+    assert unattributed(account(overview)).reason == NOBODY
+    for _ in range(3):
+        process = start("sleep", "600")
+        put(nvml, Simulated(process.pid, 20 * GIB), used_bytes=23 * GIB)
+        assert unattributed(account(overview)).bytes == 3 * GIB
+        process.kill()
+        process.communicate()
+        put(nvml, used_bytes=3 * GIB)
+        assert unattributed(account(overview)).reason == NOBODY, "it gave all of its own back"
+    process = start("sleep", "600")
+    put(nvml, Simulated(process.pid, 20 * GIB), used_bytes=23 * GIB)
+    overview.look()
+    process.kill()
+    process.communicate()
+    put(nvml, used_bytes=13 * GIB)
+    assert f"process {process.pid} has ended" in (unattributed(account(overview)).reason or ""), "10 GiB of it stayed"
+
+
+def test_a_machine_whose_processes_last_a_moment_costs_no_more_to_look_at(tmp_path: Path) -> None:
+    """None of them can be told to have given its memory back, since one does not tell its share."""
+    table = HolderTable(ProcessTable(fake_proc(tmp_path, start_ticks=1)))
+    looked_up = []
+    for pid in range(100, 400):
+        shutil.copytree(tmp_path / "7", tmp_path / str(pid))
+        table.view(listing(GpuProcess(7, None), GpuProcess(pid, GIB), used=20 * GIB))
+        looked_up.append(len(table._evidence.pids))
+    assert max(looked_up) <= evidence._MOST_GONE + 3
+    assert looked_up[30] > 20, "those that went lately are remembered"
 
 
 def test_a_process_that_ended_unreaped_is_named_whether_it_is_still_listed_or_not(
