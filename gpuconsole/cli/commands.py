@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from gpuconsole import __version__
-from gpuconsole.cli.context import Settings, debug_by_environment
+from gpuconsole.cli.context import HOST_VARIABLE, Settings, debug_by_environment
 from gpuconsole.cli.lazy import LazyGroup
 from gpuconsole.core.errors import UsageError
 from gpuconsole.core.text import plain_line
@@ -53,7 +53,7 @@ COMMANDS = {
     invoke_without_command=True,
     epilog="Every command has examples: gpuconsole COMMAND --help",
 )
-@click.option("-H", "--host", metavar="URL", envvar="GPUCONSOLE_HOST", help="Engine to talk to, as DOCKER_HOST has it.")
+@click.option("-H", "--host", metavar="URL", envvar=HOST_VARIABLE, help="Engine to talk to, as DOCKER_HOST has it.")
 @click.option("--readonly", is_flag=True, help="Refuse everything that changes something.")
 @click.option(
     "--replay",

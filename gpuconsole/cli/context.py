@@ -2,61 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-
 import click
 
-from gpuconsole.core.errors import Refused
+from gpuconsole.cli.settings import HOST_VARIABLE, Settings, debug_by_environment
 
-if TYPE_CHECKING:
-    from gpuconsole.services.session import Session
-
-_NO = frozenset({"", "0", "false", "no", "off"})
-
-
-def debug_by_environment() -> bool:
-    """Whether ``GPUCONSOLE_DEBUG`` asks for tracebacks; 0, false, no, off and nothing do not."""
-    return os.environ.get("GPUCONSOLE_DEBUG", "").strip().lower() not in _NO
-
-
-@dataclass(slots=True)
-class Settings:
-    """The options before the command's name, and the session opened on first use."""
-
-    host: str | None = None
-    """Address of the engine; None takes the one ``docker ps`` would use."""
-    debug: bool = False
-    readonly: bool = False
-    _session: Session | None = field(default=None, repr=False)
-
-    def session(self) -> Session:
-        """The session; opened on first use, closed when the command ends."""
-        if self._session is None:
-            from gpuconsole.services.session import Session
-
-            self._session = Session(host=self.host)
-        return self._session
-
-    def may_change(self, what: str) -> None:
-        """Let an action that changes something go on, unless ``--readonly`` was given.
-
-        Args:
-            what: The action as a phrase after "cannot": ``"stop a container"``.
-
-        Raises:
-            Refused: ``--readonly`` was given.
-        """
-        if self.readonly:
-            raise Refused(f"--readonly was given, so gpuconsole does not {what}.", hint="Leave --readonly out.")
-
-    def close(self) -> None:
-        """Close the session if one was opened."""
-        if self._session is not None:
-            self._session.close()
-            self._session = None
-
+__all__ = ["HOST_VARIABLE", "Settings", "debug_by_environment", "pass_settings"]
 
 pass_settings = click.make_pass_decorator(Settings, ensure=True)
 """Gives a command its :class:`Settings` as first argument."""

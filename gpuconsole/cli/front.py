@@ -5,14 +5,15 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-import click
-
-from gpuconsole.cli.commands import cli
-from gpuconsole.cli.context import debug_by_environment
 from gpuconsole.cli.output import failure, talk
+from gpuconsole.cli.quick import run_quick
+from gpuconsole.cli.settings import debug_by_environment
 from gpuconsole.core.errors import ConsoleError, ExitCode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -21,26 +22,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     argv = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in argv[: _command_position(argv)] or debug_by_environment()
     try:
-        result = cli.main(args=argv, prog_name="gpuconsole", standalone_mode=False)
+        code = run_quick(argv)
+        if code is None:
+            from gpuconsole.cli.parsed import run_parsed
+
+            code = run_parsed(argv)
         sys.stdout.flush()
     except ConsoleError as error:
         if debug:
             _trace(error)
         failure(error, detail=debug)
         return int(error.exit_code)
-    except click.exceptions.Exit as done:
-        return done.exit_code
-    except click.ClickException as error:
-        error.show()
-        return int(ExitCode.USAGE)
-    except (KeyboardInterrupt, click.Abort):
-        talk("gpuconsole: interrupted.")
+    except KeyboardInterrupt:
+        talk("\ngpuconsole: interrupted.")
         return int(ExitCode.INTERRUPTED)
     except (BrokenPipeError, SystemExit) as end:
         return _reader_left(end)
     except Exception as error:  # noqa: BLE001 (the last line before the person)
         return _unforeseen(error, debug=debug)
-    return int(result) if isinstance(result, int) else int(ExitCode.OK)
+    return code
 
 
 def _trace(error: Exception) -> None:

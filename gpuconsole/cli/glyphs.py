@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import codecs
 import os
-import shutil
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _ASCII = str.maketrans({"–": "-", "—": "-", "…": "~", "·": "|", "°": "", "→": "->", "└": "`", "×": "x"})
+
+
+_CODES = {"red": 31, "green": 32, "yellow": 33, "blue": 34, "magenta": 35, "cyan": 36}
+"""The terminal's own colours, which its user has chosen."""
+
+
+def styled(text: str, colour: str | None = None, *, bold: bool = False) -> str:
+    """``text`` in a colour of the terminal, or bold, or as it is; what follows it is plain."""
+    codes = ([str(_CODES[colour])] if colour else []) + (["1"] if bold else [])
+    return f"\x1b[{';'.join(codes)}m{text}\x1b[0m" if codes else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +56,16 @@ class Glyphs:
 def glyphs_of_stdout() -> Glyphs:
     """What stdout is able to show: by locale and encoding, the terminal's type, ``NO_COLOR``, and being one at all."""
     terminal = sys.stdout.isatty()
+    width = None
+    if terminal:
+        import shutil
+
+        width = shutil.get_terminal_size().columns
     kind = os.environ.get("TERM", "")
     return Glyphs(
         unicode=writes_utf8() and _locale_is_utf8() and kind not in ("dumb", "linux"),
         colour=terminal and not os.environ.get("NO_COLOR") and kind != "dumb",
-        width=shutil.get_terminal_size().columns if terminal else None,
+        width=width,
     )
 
 
@@ -71,7 +87,8 @@ def _locale_is_utf8() -> bool:
 
 def _first_environment() -> Mapping[str, str]:
     try:
-        entries = Path("/proc/self/environ").read_bytes().split(b"\0")
+        with open("/proc/self/environ", "rb") as file:
+            entries = file.read().split(b"\0")
     except OSError:
         return os.environ
     pairs = (os.fsdecode(entry).partition("=") for entry in entries)

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import click
-
-from gpuconsole.cli.glyphs import writes_utf8
-from gpuconsole.cli.tables import wrapped
-from gpuconsole.core.document import body_of, text_of
+from gpuconsole.cli.glyphs import styled, writes_utf8
 from gpuconsole.core.errors import ConsoleError, Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 def data(text: str) -> None:
     """Write a result to stdout."""
-    click.echo(text)
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
 
 
 def result(text: str) -> None:
@@ -31,21 +29,28 @@ def result(text: str) -> None:
 
 def talk(text: str) -> None:
     """Write to the person, on stderr."""
-    click.echo(text, err=True)
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
 
 
 def json_document(name: str, **parts: object) -> None:
     """Write ``{"schema": "gpuconsole.<name>/1", …}`` to stdout."""
+    from gpuconsole.core.document import body_of
+
     json_data(body_of(name, **parts))
 
 
 def json_data(body: Mapping[str, Any], *, indent: int | None = 2) -> None:
     """Write JSON to stdout; where that does not take every character, with escapes, so that none is lost."""
+    from gpuconsole.core.document import text_of
+
     data(text_of(body, indent=indent, ascii_only=not writes_utf8()))
 
 
 def json_event(body: Mapping[str, Any]) -> None:
     """Write a line of JSON about a deed that goes on whether or not somebody reads."""
+    from gpuconsole.core.document import text_of
+
     result(text_of(body, indent=None, ascii_only=not writes_utf8()))
 
 
@@ -60,11 +65,17 @@ def failure(error: ConsoleError, *, detail: bool = False) -> None:
 
 def terminal_width(default: int = 100) -> int:
     """Columns of the terminal stdout is; ``default`` when it is none, or does not say."""
-    return shutil.get_terminal_size((default, 24)).columns if sys.stdout.isatty() else default
+    if not sys.stdout.isatty():
+        return default
+    import shutil
+
+    return shutil.get_terminal_size((default, 24)).columns
 
 
 def paragraph(text: str, colour: str = "") -> None:
     """Write a sentence to stdout: wrapped on a terminal, one line elsewhere."""
+    from gpuconsole.cli.tables import wrapped
+
     for line in wrapped(text, terminal_width(1 << 20), rest="  ", whole_words=True):
         data(paint(line, colour))
 
@@ -73,7 +84,7 @@ def paint(text: str, colour: str) -> str:
     """``text`` in a terminal colour if stdout is a terminal and NO_COLOR is unset; never the only sign of a thing."""
     if not colour or not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
         return text
-    return click.style(text, fg=colour)
+    return styled(text, colour)
 
 
 def confirm(question: str, *, assume_yes: bool) -> None:
@@ -90,5 +101,7 @@ def confirm(question: str, *, assume_yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise Refused(f"Not done without an answer to: {question}", hint="Pass --yes to do it without being asked.")
+    import click
+
     if not click.confirm(question, default=False, err=True):
         raise Refused("Nothing was done.", hint="Answer y to go on.")

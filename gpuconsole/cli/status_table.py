@@ -7,9 +7,7 @@ import re
 from collections import Counter
 from typing import NamedTuple
 
-import click
-
-from gpuconsole.cli.glyphs import Glyphs
+from gpuconsole.cli.glyphs import Glyphs, styled
 from gpuconsole.cli.status_holders import holders_text, memory_remarks
 from gpuconsole.cli.tables import Column, table, wrapped
 from gpuconsole.core.text import eta, gib, shorten
@@ -215,10 +213,10 @@ def _coloured(text: str, view: HostView, glyphs: Glyphs) -> str:
     entry = next(entries, None)
     for line in text.split("\n"):
         if _TITLES.match(line):
-            line = click.style(line, bold=True)
+            line = styled(line, bold=True)
         elif entry is not None and line.endswith(f" {_word(entry)}"):
             word = _word(entry)
-            line = line.removesuffix(word) + click.style(word, fg=_COLOURS.get(memory_state(entry)))
+            line = line.removesuffix(word) + styled(word, _COLOURS.get(memory_state(entry)))
             entry = next(entries, None)
         lines.append(line)
     return "\n".join(lines)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -47,6 +46,8 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], *, width: in
         for i, column in enumerate(columns)
     ]
     if width is None and sys.stdout.isatty():
+        import shutil
+
         width = shutil.get_terminal_size().columns
     if width is not None and not _narrow(widths, columns, sum(widths) + 2 * (len(widths) - 1) - width):
         return "\n".join(line for row in rows for line in _stacked(columns, row, width))

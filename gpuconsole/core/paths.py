@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-
-import platformdirs
 
 _NAME = "gpuconsole"
 
 
 def state_dir() -> Path:
     """Folder of what we remember between runs (``$XDG_STATE_HOME/gpuconsole``); not created here."""
-    return Path(platformdirs.user_state_path(_NAME, appauthor=False))
+    return _folder("XDG_STATE_HOME", "~/.local/state")
 
 
 def config_dir() -> Path:
     """Folder of what the user writes for us (``$XDG_CONFIG_HOME/gpuconsole``); not created here."""
-    return Path(platformdirs.user_config_path(_NAME, appauthor=False))
+    return _folder("XDG_CONFIG_HOME", "~/.config")
+
+
+def _folder(variable: str, usual: str) -> Path:
+    """Ours, in the base folder that a variable names, or in the usual one: XDG has relative paths ignored."""
+    base = os.environ.get(variable, "")
+    if not os.path.isabs(base):
+        base = os.path.expanduser(usual)  # a Path would raise where there is no home
+    return Path(base, _NAME)
 
 
 def styles_dir() -> Path:

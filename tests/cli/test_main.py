@@ -50,7 +50,7 @@ def test_a_failure_is_a_sentence_a_remedy_and_its_exit_code(
         raise kind("It broke.", hint="Mend it.", detail="raw text")
 
     monkeypatch.setattr(cli, "main", fail)
-    assert front.main([]) == kind.exit_code
+    assert front.main(["doctor"]) == kind.exit_code
     out, err = capsys.readouterr()
     assert out == ""
     assert err == "gpuconsole: It broke.\n  → Mend it.\n"
@@ -82,7 +82,7 @@ def test_a_fault_of_our_own_is_owned_up_to_without_a_traceback(
         raise error
 
     monkeypatch.setattr(cli, "main", fail)
-    assert front.main([]) == ExitCode.INTERNAL
+    assert front.main(["doctor"]) == ExitCode.INTERNAL
     err = capsys.readouterr().err
     assert "The container x is left behind." in err
     assert "inside gpuconsole itself" in err
@@ -94,7 +94,7 @@ def test_ctrl_c_ends_with_130(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
         raise KeyboardInterrupt
 
     monkeypatch.setattr(cli, "main", interrupted)
-    assert front.main([]) == ExitCode.INTERRUPTED
+    assert front.main(["doctor"]) == ExitCode.INTERRUPTED
     assert "interrupted" in capsys.readouterr().err
 
 

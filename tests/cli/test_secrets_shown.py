@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import gpuconsole
-from gpuconsole.cli.status import document_of
+from gpuconsole.cli.status_show import document_of
 from gpuconsole.services.askedgpus import asked_of_machine
 from gpuconsole.services.overview import Overview
 from gpuconsole.services.secrets import MASK

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 from gpuconsole.cli.glyphs import Glyphs
-from gpuconsole.cli.status import document_of
+from gpuconsole.cli.status_show import document_of
 from gpuconsole.cli.status_table import overview_text
 from gpuconsole.cli.tables import width_of
 from gpuconsole.gpu.model import Gpu, GpuSnapshot
