@@ -52,7 +52,7 @@ def launch_spec(session: Session, word: str, image: str | None, typed: Mapping[s
     """
     from gpuconsole.launch.options import read_options
     from gpuconsole.launch.spec import SpecInvalid
-    from gpuconsole.services.profiles import explained, options_with
+    from gpuconsole.services.profiles import explained, options_with, taken_by
 
     around = session.surroundings()
     profile = _profile(word, around)
@@ -67,8 +67,7 @@ def launch_spec(session: Session, word: str, image: str | None, typed: Mapping[s
     if profile is None:
         return Asked(spec, options, _name_of(options.image))
     _allow(profile, around, force=typed.get("force", ()), ask=ask)
-    taken = frozenset(name for layer in profile.layers for name in layer.used)
-    return Asked(replace(spec, profile=profile.name, taken=taken), options, profile.name)
+    return Asked(replace(spec, profile=profile.name, taken=taken_by(profile)), options, profile.name)
 
 
 def _name_of(image: str) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from gpuconsole.core.errors import BadFile
 from gpuconsole.core.store import Store
+from gpuconsole.launch.references import NO_REFERENCES, References
 from gpuconsole.services.secrets import MASK, mask_arguments, mask_text, mask_value
 
 _SCHEMA = """
@@ -57,7 +58,7 @@ class Drafts:
         return {str(key): value for key, value in typed.items() if isinstance(value, str)}
 
     def remember(self, folder: str, typed: Typed) -> None:
-        """Keep ``typed`` for ``folder``, without secrets."""
+        """Keep ``typed`` for ``folder``, without secrets; those that look like none the caller has taken out."""
         text = json.dumps(harmless(typed), separators=(",", ":"))
         try:
             with self._opened().writing() as connection:
@@ -84,14 +85,21 @@ class Drafts:
                 self._store = None
 
 
-def harmless(typed: Typed) -> dict[str, str]:
-    """``typed`` as it may be written to a file: a secret variable keeps its name, a command with a secret goes."""
+def harmless(typed: Typed, hidden: References = NO_REFERENCES) -> dict[str, str]:
+    """``typed`` as it may be written to a file: a secret variable keeps its name, a command with a secret goes.
+
+    Args:
+        typed: Fields of the form, by key.
+        hidden: Secrets that do not look like any.
+    """
     kept: dict[str, str] = {}
     for key, text in typed.items():
         if key in _NOT_KEPT:
             continue
         if key == "environment":
-            text = _environment(text)
+            text = _environment(text, hidden)
+        elif hidden.holds(text):
+            text = ""
         elif key in ("command", "entrypoint"):
             text = _command(text)
         elif key not in _PATHS and (MASK in text or mask_text(text) != text):
@@ -100,7 +108,7 @@ def harmless(typed: Typed) -> dict[str, str]:
     return kept
 
 
-def _environment(text: str) -> str:
+def _environment(text: str, hidden: References) -> str:
     try:
         words = shlex.split(text)
     except ValueError:
@@ -108,7 +116,7 @@ def _environment(text: str) -> str:
     kept = []
     for word in words:
         name, separator, value = word.partition("=")
-        secret = separator and (MASK in value or mask_value(name, value) != value)
+        secret = separator and (MASK in value or mask_value(name, value) != value or hidden.holds(value))
         kept.append(name if secret else word)
     return shlex.join(kept)
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gpuconsole.core.errors import ConsoleError
 from gpuconsole.core.text import plain_line
-from gpuconsole.launch.spec import SpecInvalid
 from gpuconsole.services.cancelling import Cancellation
 from gpuconsole.services.launching import Launched, LaunchStep, Phase, launch
 from gpuconsole.services.runs import RunKind, RunState
@@ -53,6 +52,7 @@ class LaunchRun:
         on_news: Told on the thread where it is.
         on_end: Told on the thread how it ended; SpecInvalid when it did not even begin.
         profile: Which profile the options began as; empty when none.
+        taken: Variables of the shell whose values that profile has put in.
         when_free: Wait until nobody is on the GPUs it is to get.
     """
 
@@ -64,6 +64,7 @@ class LaunchRun:
         on_news: Callable[[LaunchNews], None],
         on_end: Callable[[Launched | ConsoleError], None],
         profile: str = "",
+        taken: Iterable[str] = (),
         when_free: bool = False,
     ) -> None:
         self._desk = desk
@@ -71,6 +72,7 @@ class LaunchRun:
         self._on_news = on_news
         self._on_end = on_end
         self._profile = profile
+        self._taken = frozenset(taken)
         self._when_free = when_free
         self._cancellation = Cancellation()
         self._told_at = 0.0
@@ -86,10 +88,7 @@ class LaunchRun:
 
     def _work(self) -> None:
         try:
-            spec = replace(spec_of(self._desk.session, self._options), profile=self._profile)
-        except SpecInvalid as error:
-            self._on_end(error)
-            return
+            spec = replace(spec_of(self._desk.session, self._options), profile=self._profile, taken=self._taken)
         except ConsoleError as error:
             self._on_end(error)
             return

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuconsole.core.text import plain_line
 from gpuconsole.launch.profilefile import is_profile_name
+from gpuconsole.launch.references import NO_REFERENCES, References
 from gpuconsole.services.profilereach import Reach, reaches
 from gpuconsole.services.profiles import (
     allow,
@@ -15,8 +16,10 @@ from gpuconsole.services.profiles import (
     options_with,
     profile_named,
     profile_sources,
+    taken_by,
     to_be_allowed,
 )
+from gpuconsole.services.shownsecrets import references_of_shell
 
 if TYPE_CHECKING:
     from gpuconsole.launch.options import LaunchOptions
@@ -32,11 +35,18 @@ class Filling:
     profile: ResolvedProfile
     options: LaunchOptions
     """What it gives; the image is empty where it names none."""
+    hidden: References = NO_REFERENCES
+    """Which values in it are secrets of the shell: they are neither shown nor kept."""
 
     @property
     def name(self) -> str:
         """The profile's name."""
         return self.profile.name
+
+    @property
+    def taken(self) -> frozenset[str]:
+        """Variables of the shell whose values are in it."""
+        return taken_by(self.profile)
 
 
 def profiles_to_choose(session: Session) -> tuple[tuple[str, str], ...]:
@@ -69,7 +79,8 @@ def fill_from(session: Session, name: str) -> Filling:
     profile = profile_named(name, sources, around.environment) if is_profile_name(name) else None
     if profile is None:
         raise no_profile(name, sources)
-    return Filling(profile, options_with(profile, {}))
+    hidden = references_of_shell(around.environment, taken_by(profile))
+    return Filling(profile, options_with(profile, {}), hidden)
 
 
 def to_be_asked(session: Session, filling: Filling, options: LaunchOptions) -> tuple[Reach, ...]:

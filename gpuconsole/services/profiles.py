@@ -101,6 +101,11 @@ def options_with(profile: ResolvedProfile | None, typed: Mapping[str, Any]) -> L
     return LaunchOptions(**({"image": ""} | fields))
 
 
+def taken_by(profile: ResolvedProfile) -> frozenset[str]:
+    """Variables of the shell whose values a profile has put in."""
+    return frozenset(variable for layer in profile.layers for variable in layer.used)
+
+
 def explained(error: SpecInvalid, profile: ResolvedProfile) -> SpecInvalid:
     """The problems of a launch with the places in the profile's file that they come from."""
     return SpecInvalid([_placed(problem, profile) for problem in error.problems])
@@ -186,7 +191,7 @@ def _judged(
     except BadProfile as error:
         return Listed(name, source, problems=tuple(map(str, error.mistakes)), hidden=hidden)
     options = options_with(profile, {})
-    taken = frozenset(variable for layer in profile.layers for variable in layer.used)
+    taken = taken_by(profile)
     listed = Listed(name, source, options, profile.description, (), reaches(profile, around), hidden, taken)
     if not options.image:
         return listed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,14 @@ from gpuconsole.launch.options import LaunchOptions, read_options
 from gpuconsole.launch.profilefile import FILE_NAME, ProfileSource, is_profile_name, read_profiles
 from gpuconsole.launch.profiles import from_folder
 from gpuconsole.launch.profiletext import profile_table
+from gpuconsole.launch.references import References
 from gpuconsole.launch.tomltext import table_text, with_table
 from gpuconsole.services.containeroptions import options_of
 from gpuconsole.services.imagenames import local_image
 from gpuconsole.services.profiles import project_file, user_file
 from gpuconsole.services.secrets import mask_arguments, mask_text, mask_value
 from gpuconsole.services.session import Session
+from gpuconsole.services.shownsecrets import references_of_shell
 
 _PATHS = ("volumes", "mounts", "env_files", "secrets")
 
@@ -56,10 +59,18 @@ def save_profile(session: Session, name: str, container: str, *, to_user: bool, 
     place = _place(name, to_user=to_user, replace=replace)
     found = session.engine.container(container)
     options, notes = options_of(found, local_image(session.engine, found.image_id))
-    return _write(place, name, options, notes)
+    return _write(place, name, options, notes, references_of_shell(session.surroundings().environment))
 
 
-def save_options(session: Session, name: str, options: LaunchOptions, *, to_user: bool, replace: bool) -> Saved:
+def save_options(
+    session: Session,
+    name: str,
+    options: LaunchOptions,
+    *,
+    to_user: bool,
+    replace: bool,
+    taken: Iterable[str] = (),
+) -> Saved:
     """Write the profile ``name`` that launches what ``options`` say; a secret is left to the shell that launches it.
 
     Args:
@@ -68,6 +79,7 @@ def save_options(session: Session, name: str, options: LaunchOptions, *, to_user
         options: As they were typed in the folder this program works in.
         to_user: Into the user's own file, else into the project's, which is made where there is none.
         replace: A profile of that name may be replaced.
+        taken: Variables of the shell whose values a profile has put into the options.
 
     Raises:
         UsageError: The name cannot be one.
@@ -79,7 +91,8 @@ def save_options(session: Session, name: str, options: LaunchOptions, *, to_user
     around = session.surroundings()
     read_options(options, around)
     kept, notes = without_secrets(options)
-    return _write(place, name, _from_root(kept, Path(around.cwd)), notes)
+    hidden = references_of_shell(around.environment, taken)
+    return _write(place, name, _from_root(kept, Path(around.cwd)), notes, hidden)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +120,12 @@ def _place(name: str, *, to_user: bool, replace: bool) -> _Place:
     return _Place(path, shown, before, existing)
 
 
-def _write(place: _Place, name: str, options: LaunchOptions, notes: tuple[str, ...]) -> Saved:
+def _write(place: _Place, name: str, options: LaunchOptions, notes: tuple[str, ...], hidden: References) -> Saved:
     path, shown, existing = place.path, place.shown, place.existing
-    table = table_text(f"profiles.{name}", profile_table(_shortened(options, path.parent)))
+    options = _shortened(options, path.parent)
+    table = table_text(f"profiles.{name}", profile_table(options, hidden))
+    if table != table_text(f"profiles.{name}", profile_table(options)):
+        notes = (*notes, "A value that this shell has as a secret is not written: it is taken from the shell.")
     text = with_table(place.text, f"profiles.{name}", table)
     written = read_profiles(path, text, shown=shown, of_project=existing.of_project)
     if written.mistakes_of(name) or set(existing.profiles) - set(written.profiles):

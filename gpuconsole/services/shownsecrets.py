@@ -38,6 +38,11 @@ def secrets_of_shell(environment: Mapping[str, str], used: Iterable[str] = ()) -
     }
 
 
+def references_of_shell(environment: Mapping[str, str], used: Iterable[str] = ()) -> References:
+    """What is named in a text that is kept or shown, where no launch is known yet; as :func:`secrets_of_shell`."""
+    return References.of(secrets_of_shell(environment, used))
+
+
 def references_of(spec: LaunchSpec, environment: Mapping[str, str]) -> References:
     """What is named in the printed forms of a launch.
 
@@ -45,7 +50,7 @@ def references_of(spec: LaunchSpec, environment: Mapping[str, str]) -> Reference
         spec: The launch.
         environment: The shell that it was written in, and its forms are pasted into.
     """
-    known = References.of(secrets_of_shell(environment, spec.taken))
+    known = references_of_shell(environment, spec.taken)
     by_name = (
         each.name
         for each in spec.variables

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gpuconsole.core.errors import ConsoleError, GpuNotFound, Refused
@@ -50,16 +51,17 @@ def spec_of(session: Session, options: LaunchOptions) -> LaunchSpec:
     return read_options(options, session.surroundings())
 
 
-def weigh(session: Session, options: LaunchOptions, *, name: str | None = None) -> Weight:
+def weigh(session: Session, options: LaunchOptions, *, name: str | None = None, taken: Iterable[str] = ()) -> Weight:
     """What ``options`` amount to now.
 
     Args:
         session: Whose GPUs and engine.
         options: What was typed.
         name: The name made earlier, so that it stays while the rest is typed.
+        taken: Variables of the shell whose values a profile has put in.
     """
     try:
-        spec = spec_of(session, options)
+        spec = replace(spec_of(session, options), taken=frozenset(taken))
     except SpecInvalid as error:
         known = (
             None if any(each.field == "IMAGE" for each in error.problems) else _local_or_none(session, options.image)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -12,11 +13,16 @@ from gpuconsole.core.errors import BadFile, Conflict, NotFound, Refused, UsageEr
 from gpuconsole.launch.fields import Surroundings
 from gpuconsole.launch.options import LaunchOptions, read_options
 from gpuconsole.launch.profilefile import BadProfile
-from gpuconsole.launch.spec import SpecInvalid
+from gpuconsole.launch.spec import LaunchSpec, SpecInvalid
+from gpuconsole.services.drafts import Drafts, harmless
+from gpuconsole.services.planning import LaunchPlan
 from gpuconsole.services.profilefilling import allowed, fill_from, profiles_to_choose, to_be_asked
 from gpuconsole.services.profiles import user_file
 from gpuconsole.services.profilesaving import Saved, save_options
 from gpuconsole.services.session import Session
+from gpuconsole.services.shownsecrets import references_of
+from gpuconsole.services.weighing import weigh
+from gpuconsole.tui.present.launchtyped import Ticks, options_of, texts_of
 
 SECRET = "hf_0123456789abcdefghij"
 
@@ -119,8 +125,10 @@ def test_what_would_hand_over_the_machine_is_refused_unless_it_was_taken_out(pro
 # --- what was typed is saved ---
 
 
-def saved(session: Session, options: LaunchOptions, name: str = "kept", **more: bool) -> Saved:
-    return save_options(session, name, options, **{"to_user": False, "replace": False} | more)
+def saved(
+    session: Session, options: LaunchOptions, name: str = "kept", *, to_user: bool = False, replace: bool = False
+) -> Saved:
+    return save_options(session, name, options, to_user=to_user, replace=replace)
 
 
 EVERYTHING = LaunchOptions(
@@ -202,3 +210,62 @@ def test_a_name_that_is_there_is_not_replaced_unasked_and_a_wrong_one_is_refused
     with pytest.raises(BadFile):
         saved(session, LaunchOptions("x:1"), "other")
     assert path.read_text() == "no toml"
+
+
+# --- secrets of the shell that look like none ---
+
+HIDDEN = {"WANDB_API_KEY": "0123456789abcdef0123456789abcdef01234567", "DB_PASSWORD": "hunter"}
+WITH_SECRETS = """
+[profiles.train]
+image = "a/b:1"
+command = ["./train.sh", "${WANDB_API_KEY}", "--db=me/${DB_PASSWORD}"]
+workdir = "/w/${DB_PASSWORD}"
+labels = { note = "x-${DB_PASSWORD}" }
+env = { URL = "db/${DB_PASSWORD}" }
+"""
+
+
+def test_what_a_profile_took_from_the_shell_is_neither_shown_nor_kept_nor_saved(
+    project: Path, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in HIDDEN.items():
+        monkeypatch.setenv(name, value)
+    profiles(project, WITH_SECRETS)
+    filling = fill_from(session, "train")
+    assert filling.taken == set(HIDDEN)
+    texts = texts_of(filling.options, filling.hidden)
+    drafts = Drafts(path=project / "drafts.db")
+    drafts.remember("/typed", harmless(texts.typed, filling.hidden))
+    drafts.remember("/pasted", harmless(texts_of(filling.options).typed, filling.hidden))
+    done = save_options(session, "kept", filling.options, to_user=False, replace=False, taken=filling.taken)
+    everything = f"{texts.typed} {drafts.last('/typed')} {drafts.last('/pasted')} {done.path.read_text()} {done.notes}"
+    assert drafts.last("/typed")["image"] == "a/b:1"
+    drafts.close()
+    assert not [value for value in HIDDEN.values() if value in everything]
+    # What is hidden is meant all the same, and what was saved launches the same.
+    untouched, problems = options_of(texts.typed, Ticks(), uuids={}, filled=texts)
+    assert (untouched, problems) == (filling.options, ())
+    assert fill_from(session, "kept").options == filling.options
+    assert "taken from the shell" in " ".join(done.notes)
+    # Written over, what hides a value stands for nothing.
+    _, problems = options_of({**texts.typed, "workdir": "/v/********"}, Ticks(), uuids={}, filled=texts)
+    assert [problem.field for problem in problems] == ["--workdir"]
+
+
+def test_the_line_of_a_form_that_a_profile_filled_hides_what_the_profile_took(
+    project: Path, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DB_PASSWORD", HIDDEN["DB_PASSWORD"])
+    spec = replace(read_options(LaunchOptions("a", command=("x", "hunter")), session.surroundings()), taken=frozenset())
+    assert references_of(spec, session.surroundings().environment).holds("hunter") is False
+    seen: list[LaunchSpec] = []
+
+    def planned(session: Session, spec: LaunchSpec, **more: object) -> LaunchPlan:
+        seen.append(spec)
+        raise NotFound("no further")
+
+    monkeypatch.setattr("gpuconsole.services.weighing.plan_launch", planned)
+    monkeypatch.setattr("gpuconsole.services.weighing.local_image", lambda *_: None)
+    monkeypatch.setattr(Session, "engine", SimpleNamespace(info=lambda: None))
+    weigh(session, LaunchOptions("a", command=("x", "hunter")), taken=("DB_PASSWORD",))
+    assert [references_of(each, session.surroundings().environment).holds("hunter") for each in seen] == [True]

@@ -13,6 +13,7 @@ from typing import Any
 
 from gpuconsole.core.text import plain
 from gpuconsole.launch.options import LaunchOptions
+from gpuconsole.launch.references import NO_REFERENCES, References
 from gpuconsole.launch.spec import FieldProblem, GpuWishKind
 from gpuconsole.launch.wish import parse_gpus
 from gpuconsole.services.secrets import MASK, mask_arguments, mask_value
@@ -23,6 +24,7 @@ _NO = ("no", "n", "off", "false", "0")
 _EMPTY = ("''", '""')
 """How an empty value is written: ``--entrypoint ''`` takes the image's away."""
 _PAIRS = ("environment", "labels")
+_HIDDEN = "{} hides a value that is not known any more; write it anew"
 Typed = Mapping[str, str]
 """Fields of the form by key; volumes stand in lines."""
 
@@ -52,8 +54,8 @@ def clean(text: str) -> str:
     return " ".join(plain(text).splitlines()).replace("\t", " ")
 
 
-def texts_of(options: LaunchOptions) -> Texts:
-    """What stands in the fields for ``options``; secrets are not shown."""
+def texts_of(options: LaunchOptions, hidden: References = NO_REFERENCES) -> Texts:
+    """What stands in the fields for ``options``; secrets are not shown, nor those of ``hidden`` that look like none."""
     typed: dict[str, str] = {}
     meant: dict[str, dict[str, str | None]] = {}
     for each in FIELDS:
@@ -61,22 +63,24 @@ def texts_of(options: LaunchOptions) -> Texts:
             continue
         value = getattr(options, each.writes)
         if each.shape in (Shape.WORDS, Shape.LINES):
-            shown = _shown(each, value)
+            shown = _shown(each, value, hidden)
             meant[each.key] = _meant(shown, value)
             typed[each.key] = shlex.join(shown) if each.shape is Shape.WORDS else "\n".join(shown)
         elif each.shape is Shape.SWITCH:
             word = "yes" if value else "no"
             typed[each.key] = "" if word == each.usual else word
         elif value is not None and value != each.usual:
-            typed[each.key] = clean(value) if value or each.key == "image" else _EMPTY[0]
+            shown_as = hidden.masked(value, MASK)
+            typed[each.key] = clean(shown_as) if value or each.key == "image" else _EMPTY[0]
     return Texts(options, {key: text for key, text in typed.items() if text}, meant)
 
 
-def _shown(each: Field, values: Sequence[str]) -> list[str]:
+def _shown(each: Field, values: Sequence[str], hidden: References) -> list[str]:
     if each.key == "command":
         values = mask_arguments(values)
     elif each.key in _PAIRS:
         values = [_masked(text) for text in values]
+    values = [hidden.masked(text, MASK) for text in values]
     return [clean(value).strip() if each.shape is Shape.LINES else clean(value) for value in values]
 
 
@@ -133,6 +137,8 @@ def _read(each: Field, text: str, meant: Mapping[str, str | None]) -> Any:
     if each.shape is Shape.LINES:
         return tuple(_item(line.strip(), meant) for line in text.splitlines() if line.strip())
     word = text.strip()
+    if MASK in word:
+        raise ValueError(_HIDDEN.format(word))
     if each.shape is Shape.SWITCH:
         return _switch(word or each.usual)
     if each.key == "image":
@@ -152,7 +158,7 @@ def _item(text: str, meant: Mapping[str, str | None]) -> str:
     if value is not None and (text in meant or MASK not in text):
         return value
     if MASK in text:
-        raise ValueError(f"{text} hides a value that is not known any more; write it anew")
+        raise ValueError(_HIDDEN.format(text))
     raise ValueError(f"{text!r} stands for two values of the profile that differ; write them anew")
 
 

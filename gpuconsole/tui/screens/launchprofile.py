@@ -62,6 +62,11 @@ class Profiled(Weighing):
         name = self.profile_name
         return not name or (self._filling is not None and self._filling.name == name and not self._named_anew)
 
+    @property
+    def taken(self) -> frozenset[str]:
+        """Variables of the shell whose values the profile has put into the fields."""
+        return self._filling.taken if self._filling is not None else frozenset()
+
     def _ticks(self) -> Ticks:
         terminal = self.query_one("#terminal", Tick)
         return Ticks(
@@ -149,7 +154,7 @@ class Profiled(Weighing):
 
     def take_filling(self, filling: Filling) -> None:
         """The fields began as this profile, whatever stands in them now."""
-        self._filling, self._texts = filling, launchtyped.texts_of(filling.options)
+        self._filling, self._texts = filling, launchtyped.texts_of(filling.options, filling.hidden)
         self._wrong, self._named_anew = None, False
 
     def profile_is_wrong(self, name: str, error: ConsoleError) -> None:
@@ -182,7 +187,7 @@ class Profiled(Weighing):
         from gpuconsole.tui.screens.launchsaving import SaveProfile
 
         proposed = self.profile_name or options.image.rpartition("/")[2].partition(":")[0].partition("@")[0]
-        self.app.push_screen(SaveProfile(proposed, options), self._saved)
+        self.app.push_screen(SaveProfile(proposed, options, self.taken), self._saved)
 
     def _saved(self, outcome: Saved | SpecInvalid | None) -> None:
         if isinstance(outcome, SpecInvalid):

@@ -124,14 +124,15 @@ class Running(Profiled):
         self._launch(news.options)
 
     def _launch(self, options: LaunchOptions) -> None:
-        app, typed = self.app, self.remembered()
+        app, typed, taken = self.app, self.remembered(), self.taken
         self._failure = []
         self._run = LaunchRun(
             app.desk,
             self._named(options),
             on_news=self._went_on,
-            on_end=lambda outcome: self._ended(app, outcome, typed),
+            on_end=lambda outcome: self._ended(app, outcome, typed, taken),
             profile=self.profile_name,
+            taken=taken,
             when_free=self.query_one("#free", Tick).value,
         )
         self.add_class("-launching")
@@ -174,11 +175,17 @@ class Running(Profiled):
     def _went_on(self, news: LaunchNews) -> None:
         self.post_message(self.WentOn(news))  # on the launch's thread
 
-    def _ended(self, app: ConsoleApp, outcome: Launched | ConsoleError, typed: dict[str, str]) -> None:
+    def _ended(
+        self, app: ConsoleApp, outcome: Launched | ConsoleError, typed: dict[str, str], taken: frozenset[str]
+    ) -> None:
         """On the launch's thread, where a screen that was left knows no app any more."""
         folder = launchform.current_folder()
         if isinstance(outcome, Launched) and folder:
-            app.desk.drafts.remember(folder, typed)
+            from gpuconsole.services.drafts import harmless
+            from gpuconsole.services.shownsecrets import references_of_shell
+
+            hidden = references_of_shell(app.desk.session.surroundings().environment, taken)
+            app.desk.drafts.remember(folder, harmless(typed, hidden))
         if not self._left:
             self.post_message(self.Ended(outcome))
         elif isinstance(outcome, ConsoleError):

@@ -35,6 +35,7 @@ class SaveProfile(ModalScreen[Outcome]):
     Args:
         proposed: The name to begin with.
         options: What the profile is to say.
+        taken: Variables of the shell whose values are in it.
     """
 
     app: ConsoleApp
@@ -54,10 +55,11 @@ class SaveProfile(ModalScreen[Outcome]):
             super().__init__()
             self.outcome = outcome
 
-    def __init__(self, proposed: str, options: LaunchOptions) -> None:
+    def __init__(self, proposed: str, options: LaunchOptions, taken: frozenset[str] = frozenset()) -> None:
         super().__init__()
         self._proposed = proposed
         self._options = options
+        self._taken_from_shell = taken
         self._taken = ""
         """The name and file that were found taken: saving once more replaces what is there."""
 
@@ -106,12 +108,14 @@ class SaveProfile(ModalScreen[Outcome]):
         """Write it, on a thread of its own: the file may be on the network."""
         name, own = self.query_one("#profile", Input).value.strip(), self.query_one("#own", Tick).value
         replace, session, options = self._taken == self._place, self.app.desk.session, self._options
+        taken = self._taken_from_shell
 
         def work() -> None:
             from gpuconsole.services.profilesaving import save_options
 
             try:
-                self.post_message(self.Wrote(save_options(session, name, options, to_user=own, replace=replace)))
+                done = save_options(session, name, options, to_user=own, replace=replace, taken=taken)
+                self.post_message(self.Wrote(done))
             except ConsoleError as error:
                 self.post_message(self.Wrote(error))
 

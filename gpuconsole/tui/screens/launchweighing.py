@@ -91,6 +91,11 @@ class Weighing(Mending):
             self._settling.stop()
         self._settling = self.set_timer(_SETTLE_S, self._weigh)
 
+    @property
+    def taken(self) -> frozenset[str]:
+        """Variables of the shell whose values a profile has put into the fields."""
+        raise NotImplementedError
+
     def _options(self) -> tuple[LaunchOptions, tuple[FieldProblem, ...]]:
         """What was typed, as options; and what could not even be read."""
         raise NotImplementedError
@@ -99,13 +104,13 @@ class Weighing(Mending):
         if not self.is_attached or not self._began or self._run is not None:
             return
         self._number += 1
-        number, session = self._number, self.app.desk.session
+        number, session, taken = self._number, self.app.desk.session, self.taken
         options, self._typed_problems = self._options()
         self._weighed_gpus = self.query_one(GpuPicker).picked
         name = self._named(options).name if options.name is None else None
 
         def work_on_it() -> None:
-            self.post_message(self.Weighed(number, weigh(session, options, name=name)))
+            self.post_message(self.Weighed(number, weigh(session, options, name=name, taken=taken)))
 
         # Not one of Textual's workers: the engine may hang, or a folder on the network, and nobody waits for them.
         threading.Thread(target=work_on_it, name="weighing", daemon=True).start()
