@@ -46,6 +46,8 @@ class Curve:
         """Index of the point where loading ended; None while it may go on."""
         self.moved_t = self.last_t
         """When it last rose, to whatever height."""
+        self._busy_s = 0.0
+        self._quiet: Point | None = self.points[0] if self.points else None
         self._low = 0.0
         self._crest = Point(self.last_t, 0.0)
         self._trough: Point | None = None
@@ -58,15 +60,25 @@ class Curve:
         """It comes and goes."""
         return bool(self.peaks)
 
-    def feed(self, t: float, value: float) -> None:
-        """Take the next sample; times rise."""
+    def feed(self, t: float, value: float, busy: float = 0.0) -> None:
+        """Take the next sample; times rise.
+
+        Args:
+            t: Its time.
+            value: Bytes.
+            busy: Share of the time since the last sample in which whoever holds it computed; 0 where nobody knows.
+        """
+        self._busy_s += busy * (t - self.last_t)
+        quiet = self._quiet
+        if quiet is None or 2 * self._busy_s - t <= 2 * quiet.busy_s - quiet.t:
+            self._quiet = Point(t, value, 0, self._busy_s)
         if value == self.value and self._trough is None and self.points:  # most samples of most memories
             if value >= self._crest.level:
                 self._crest = Point(t, value)
             self.sampling_s, self.last_t = t - self.last_t, t
             return
         if not self.points:
-            self.points.append(Point(t, value, 0))
+            self.points.append(Point(t, value, 0, self._busy_s))
             self._crest = Point(t, value)
             self.high = value
             self._climb_from = t
@@ -93,7 +105,8 @@ class Curve:
         return max(range(len(rests)), key=lambda i: rests[i]) if rests else 0
 
     def _begin(self, t: float, value: float) -> None:
-        self.points = [Point(t, value, 0)]
+        self._quiet = Point(t, value, 0, self._busy_s)
+        self.points = [self._quiet]
         self.peaks.clear()
         self.climbs.clear()
         self._climbing.clear()
@@ -146,9 +159,9 @@ class Curve:
             return
         self.high = value
         if not self.cyclic:
-            self._add(Point(t, value))
+            self._add(Point(t, value, busy_s=self._busy_s))
             return
-        self._climbing.append(Point(t, value))
+        self._climbing.append(Point(t, value, busy_s=self._busy_s))
         if len(self._climbing) > 2 and t - self._climbing[0].t > 2 * max(self.climbs):
             self._leave_cycles()
 
@@ -163,8 +176,8 @@ class Curve:
         self.points.append(point)
         if len(self.points) > _POINTS:
             self._merge()
-        if not self.cyclic:
-            past = Past(self.born, self._rest_settles, self.sampling_s)
+        if not self.cyclic and self._quiet is not None:
+            past = Past(self.born, self._rest_settles, self.sampling_s, self.capacity, self._quiet)
             self.base = loading_end(self.points, past, self._settings)
 
     def _merge(self) -> None:
@@ -173,7 +186,7 @@ class Curve:
         first, last = (1, base - 1) if base > _POINTS // 4 else (base + 1, base + (len(self.points) - base) // 2)
         index = min(range(first, last), key=lambda i: (self.points[i].steps, i))
         older, newer = self.points[index], self.points[index + 1]
-        self.points[index : index + 2] = [Point(newer.t, newer.level, older.steps + newer.steps)]
+        self.points[index : index + 2] = [newer._replace(steps=older.steps + newer.steps)]
         if index < base:
             self.base = base - 1
 

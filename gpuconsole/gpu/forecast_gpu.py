@@ -23,6 +23,8 @@ _DUE = 4.0
 ended, or were stopped by somebody who heard the alarm."""
 _EARLY, _LARGER = 0.7, 1.3
 """A step may come when so much of the usual time has passed, and be larger than foreseen by so much."""
+_BESIDE = 0.05
+"""Of the capacity: while others hold less than this together, as a desktop does, what the GPU computes is the one's."""
 
 
 @dataclass(slots=True)
@@ -119,6 +121,7 @@ class GpuWatch:
             if not self._grown:
                 self._alarm.forget()
         called = {process.pid: process.name for process in gpu.processes or ()}
+        computes = _who_computes(gpu, total, held)
         for name, (pid, value) in held.items():
             holder = self._holders.get(name)
             if holder is None:
@@ -127,7 +130,7 @@ class GpuWatch:
                 holder = self._holders[name] = Holder(curve, TrendReader(curve, self._settings), pid)
             holder.name = called.get(pid, "") if pid is not None else ""
             holder.curve.capacity = total
-            holder.curve.feed(t, value)
+            holder.curve.feed(t, value, (gpu.utilization_pct or 0.0) / 100 if name == computes else 0.0)
             holder.loading = holder.reader.loading(t)
         return [each for each in gone if each is not None]
 
@@ -227,3 +230,14 @@ def _holdings(gpu: GpuMemory) -> dict[str, tuple[int | None, float]]:
         held[str(process.pid)] = process.pid, before + float(process.memory_bytes or 0)
     held[_REST] = None, max(0.0, used - sum(value for _, value in held.values()))
     return held
+
+
+def _who_computes(gpu: GpuMemory, total: int, held: dict[str, tuple[int | None, float]]) -> str | None:
+    """Whose the utilisation is; None where it may be anybody's."""
+    if gpu.processes is None:
+        return None
+    if _ALL in held:
+        return _ALL if len({process.pid for process in gpu.processes}) == 1 else None
+    values = {name: value for name, (pid, value) in held.items() if pid is not None}
+    most = max(values, key=values.__getitem__, default=None)
+    return most if most is not None and sum(values.values()) - values[most] < _BESIDE * total else None

@@ -1,4 +1,9 @@
-"""Where loading ended and growth began, told from the steps of a memory's high-water mark."""
+"""Where loading ended and growth began, told from the steps of a memory's high-water mark and from what computed.
+
+Growth that breaks off the loading's pace is told by its steps alone. Growth that goes on at about that pace is told by
+the GPU: loading waits for a disk or a bus, and copies are no kernels, so hardly anything computes while it lasts;
+training computes all the time. Only such a change tells: whoever computes from the first byte on may be loading still.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +23,21 @@ _BREAK = 3.2
 """So many later steps must have come at once where loading ended."""
 _AS_GOOD = 1.6
 """Loading ends at the latest point that breaks off at most so much less sharply than the sharpest."""
+_LOADED = 0.1
+"""Of the capacity: what has loaded less before it computes may have yet to, as a rank that waits for its weights."""
+_QUIET = 0.25
+"""Utilisation, as a share, up to which loading is not taken for computing."""
+_QUIET_FOR = 1.5
+"""Of the time between later steps: so long it must have been quiet, since utilisation is told late and of some time."""
+_COMPUTED = 0.8
+"""Of the later steps: so many must have come while it computed, half of the time at least."""
+_RESTS = 1.5
+"""Samples from one step to the next from which on rests between them show."""
+_RESTFUL, _RESTLESS = 6, 9
+"""Steps that came while it computed, with rests between them, and without: a first slow pass through a model is a
+climb without rests, and ends."""
+_DIES_AWAY = 0.6
+"""The later half of the steps came slower than the first by this: an allocator that finds its working set."""
 
 
 class Point(NamedTuple):
@@ -27,6 +47,8 @@ class Point(NamedTuple):
     level: float
     steps: int = 1
     """Steps merged in this one."""
+    busy_s: float = 0.0
+    """Seconds that it has computed until then, counted from anywhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +61,10 @@ class Past:
     """A rest ends loading, however fast growth goes on afterwards."""
     sampling_s: float
     """Seconds between samples: a rise may have been as much shorter than it looked."""
+    capacity: float
+    """Bytes there are in all."""
+    quiet: Point
+    """The sample until which it had computed least, beside half of the time: since then it computes, if it does."""
 
 
 def loading_end(points: Sequence[Point], past: Past, settings: Settings) -> int | None:
@@ -46,7 +72,7 @@ def loading_end(points: Sequence[Point], past: Past, settings: Settings) -> int 
 
     What comes after must be far slower than the fastest stretch that brought at least half of the memory there was;
     after a rest twice as long as those between later steps, half as much slower will do. And loading breaks off: the
-    last of it came faster than what follows.
+    last of it came faster than what follows. Where nothing breaks off, it ended when computing began.
     """
     sharpness: dict[int, float] = {}
     for index in range(len(points) - settings.steps):
@@ -54,7 +80,7 @@ def loading_end(points: Sequence[Point], past: Past, settings: Settings) -> int 
         if sharp is not None:
             sharpness[index] = sharp
     if not sharpness:
-        return None
+        return _computing_began(points, past)
     sharpest = max(sharpness.values())
     return max(index for index, sharp in sharpness.items() if sharp * _AS_GOOD >= sharpest)
 
@@ -65,7 +91,8 @@ def _sharpness(points: Sequence[Point], index: int, past: Past, settings: Settin
     gap = median((b.t - a.t) / b.steps for a, b in pairwise(points[index:]))
     if gap <= 0:
         return None
-    rest = (points[index + 1].t - base.t) / gap
+    following = points[index + 1]
+    rest = (following.t - base.t) / gap - max(following.steps - 1, 0)
     if past.rest_settles and rest - past.sampling_s / gap >= _LONG_REST:  # a step may be seen a sample late
         return _RESTED * rest
     step = median((b.level - a.level) / max(b.steps, 1) for a, b in pairwise(points[index : index + 4]))
@@ -74,14 +101,22 @@ def _sharpness(points: Sequence[Point], index: int, past: Past, settings: Settin
     pace = _pace_before(points[: index + 1], gap, past)
     if pace <= 0 or step <= 0 or end.t <= base.t:
         return None  # what fell, or came between two samples, has no pace
-    slowness = (end.level - base.level) / (end.t - base.t) / pace / min(max(rest, 1.0), 2.0)
+    sure = rest - past.sampling_s / gap / 2  # seen between two samples, it looks longer or shorter than it is
+    slowness = (end.level - base.level) / (end.t - base.t) / pace / min(max(sure, 1.0), 2.0)
     if slowness >= settings.settled:
         return None
-    before = next(
-        (p.level for p in reversed(points[:index]) if base.t - p.t >= gap / 2 + past.sampling_s), points[0].level
-    )
-    sharp = (base.level - before) / step
+    sharp = (base.level - _level_at(base.t - gap / 2 - past.sampling_s, points, index)) / step
     return sharp if sharp >= _BREAK else None
+
+
+def _level_at(t: float, points: Sequence[Point], last: int) -> float:
+    """The mark at ``t``, no later than the point of index ``last``; merged steps are taken to have come evenly."""
+    for index in range(last - 1, -1, -1):
+        older, newer = points[index], points[index + 1]
+        if older.t <= t:
+            share = min((t - older.t) / max(newer.t - older.t, 1e-9), 1.0) if newer.steps > 1 else 0.0
+            return older.level + share * (newer.level - older.level)
+    return points[0].level
 
 
 def _seen_from_its_middle(
@@ -108,3 +143,28 @@ def _pace_before(points: Sequence[Point], gap: float, past: Past) -> float:
         if end.level - point.level >= least
     )
     return max((rise / span for rise, span in spans if span > 0), default=0.0)
+
+
+def _computing_began(points: Sequence[Point], past: Past) -> int | None:
+    """Index of the last point before it computed, after it had loaded without; None where no such change shows."""
+    first, quiet = points[0], past.quiet
+    index = sum(point.t <= quiet.t for point in points) - 1
+    later = [quiet, *points[index + 1 :]]
+    steps = sum(point.steps for point in later[1:])
+    if index < 0 or steps < _RESTFUL or quiet.level < _LOADED * past.capacity:
+        return None
+    gap = median((b.t - a.t) / b.steps for a, b in pairwise(later))
+    if steps < _RESTLESS and gap < _RESTS * past.sampling_s:
+        return None
+    lasted = quiet.t - first.t
+    if lasted < _QUIET_FOR * max(gap, past.sampling_s) or quiet.busy_s - first.busy_s > _QUIET * lasted:
+        return None
+    computed = sum(b.steps for a, b in pairwise(later) if b.busy_s - a.busy_s >= (b.t - a.t) / 2)
+    if computed < _COMPUTED * steps:
+        return None
+    middle = later[len(later) // 2]
+    return index if _pace(middle, later[-1]) >= _DIES_AWAY * _pace(quiet, middle) else None
+
+
+def _pace(a: Point, b: Point) -> float:
+    return (b.level - a.level) / max(b.t - a.t, 1e-9)

@@ -24,9 +24,12 @@ class Sketch:
 
     seed: int
     every: float = 0.25
+    busy: float = 95.0
+    """Utilisation from here on, percent; the same all along tells nothing."""
     t: float = 0.0
     level: float = 0.0
-    points: list[tuple[float, float]] = field(default_factory=list)
+    points: list[tuple[float, float, float]] = field(default_factory=list)
+    """Time, level and utilisation."""
     oom_t: float | None = None
     loaded_t: float | None = None
 
@@ -40,9 +43,14 @@ class Sketch:
         """Nothing changes."""
         end = self.t + seconds
         while self._next < end and self.oom_t is None:
-            self.points.append((self._next, self.level))
+            self.points.append((self._next, self.level, self.busy))
             self._next += self.every
         self.t = end
+        return self
+
+    def computes(self, percent: float) -> Sketch:
+        """From here on so much of the time."""
+        self.busy = percent
         return self
 
     def take(self, size: float) -> Sketch:
@@ -51,7 +59,7 @@ class Sketch:
             if self.level + size > 139.8:
                 self.oom_t = self.t
                 self.level = 0.0
-                self.points += [(self._next + i * self.every, 0.0) for i in range(4)]
+                self.points += [(self._next + i * self.every, 0.0, 0.0) for i in range(4)]
             else:
                 self.level += size
         return self
@@ -110,11 +118,11 @@ class Sketch:
         """What a watcher is given; times and sizes may be multiplied."""
         total = int(TOTAL * size)
         drawn = []
-        for t, level in self.points:
+        for t, level, busy in self.points:
             used = int(level * GIB * size)
             kept = int(KEPT * size)
             held = (ProcessMemory(7, used),) if used else ()
-            gpu = GpuMemory(0, total + kept, used, total - used, 95.0 if used else 0.0, None if hidden else held)
+            gpu = GpuMemory(0, total + kept, used, total - used, busy if used else 0.0, None if hidden else held)
             drawn.append(MemorySample(t * time, (gpu,)))
         return drawn
 
@@ -150,6 +158,17 @@ def growing(seed: int) -> Sketch:
     else:
         s.leak(room / steps, gap, jitter=0.35 if kind == "jitter" else 0.0)
     return s
+
+
+def growing_at_once(seed: int) -> Sketch:
+    """Loading while nothing computes; then equal steps at about its pace, without a rest, until it is full."""
+    pick = random.Random(seed)
+    s = Sketch(seed).computes(pick.choice([0, 0, 3, 10, 20]))
+    shards, pause, to = pick.randint(3, 12), pick.uniform(0.8, 3), pick.uniform(20, 60)
+    s.load(to, shards, pause, pick.choice([0, 0.2]))
+    step = (139.8 - to) / pick.uniform(12, 30)
+    gap = step / (to / shards / pause * pick.uniform(0.5, 1.5))
+    return s.computes(pick.uniform(70, 100)).leak(step, gap, jitter=pick.choice([0, 0.1, 0.2]))
 
 
 CALM: dict[str, Callable[[int], Sketch]] = {}
@@ -226,3 +245,54 @@ def validations(seed: int) -> Sketch:
         s.rest(pick.uniform(1, 4)).take(pick.uniform(0.93, 1.0) * peak).rest(1.5)
         s.level = base
     return s
+
+
+@_calm
+def sharded_load(seed: int) -> Sketch:
+    """Nearly full in equal shards with pauses, a few kernels for each, and then it computes."""
+    pick = random.Random(seed)
+    s = Sketch(seed).computes(pick.choice([0, 0, 5, 15, 30]))
+    s.load(
+        pick.uniform(125, 136), pick.choice([8, 15, 30, 60, 120]), pick.uniform(0.5, 3.0), pick.choice([0, 0.1, 0.4])
+    )
+    return s.computes(97).rest(20)
+
+
+@_calm
+def busy_load(seed: int) -> Sketch:
+    """As that one, but weights are made on the GPU: all kernels but for the first shard, as utilisation is late."""
+    pick = random.Random(seed)
+    pause, shards = pick.uniform(0.5, 3.0), pick.randint(5, 40)
+    first = pick.uniform(0, 1) * min(pause, 1.0)
+    s = Sketch(seed).computes(2).rest(pick.choice([0.0, 0.25, 0.5]) * first)
+    top = pick.uniform(125, 136)
+    s.take((top - s.level) / shards).rest(first).computes(97).rest(pause - first)
+    return s.load(top, shards - 1, pause, pick.choice([0, 0.1, 0.4])).rest(20)
+
+
+@_calm
+def waiting_load(seed: int) -> Sketch:
+    """A rank whose context is long there, and that spins in a kernel while another reads the weights for it."""
+    pick = random.Random(seed)
+    s = Sketch(seed).computes(0).take(pick.uniform(0.5, 4)).rest(pick.uniform(2, 20)).computes(100)
+    return s.load(pick.uniform(100, 136), pick.randint(10, 60), pick.uniform(0.4, 2.0), 0.1).rest(20)
+
+
+@_calm
+def loads_in_turn(seed: int) -> Sketch:
+    """One model after the other, each tried out before the next is read."""
+    pick = random.Random(seed)
+    s, models, pause = Sketch(seed), pick.randint(3, 6), pick.uniform(0.5, 2.0)
+    for number in range(1, models + 1):
+        s.computes(pick.choice([0, 5])).load(number * 132 / models, pick.randint(3, 8), pause, 0.1)
+        s.computes(97).rest(pick.uniform(1, 4) * pause)
+    return s.rest(10)
+
+
+@_calm
+def first_pass(seed: int) -> Sketch:
+    """Loaded while nothing computes, at once the first pass: a climb as fast as loading was, that soon ends."""
+    pick = random.Random(seed)
+    s = Sketch(seed).computes(0).load(pick.uniform(30, 80), pick.randint(3, 8), 0.8, 0.1).computes(97)
+    rise = pick.uniform(0.3, 0.85) * (139 - s.level)
+    return s.load(s.level + rise, 8, 0.25, 0.0).rest(30)
