@@ -14,8 +14,9 @@ from gpuconsole.services.desk import Desk
 from gpuconsole.services.drafts import Drafts, Typed
 from gpuconsole.services.imagedesk import ImageDesk
 from gpuconsole.services.lockfile import AllPins
-from gpuconsole.services.replay import Clock, Player
+from gpuconsole.services.replay import Clock, Player, ReplayListener, Sight
 from gpuconsole.services.replayengine import RecordedEngine, RecordedGpus, refusal
+from gpuconsole.services.replayevents import Moment, moments_of
 from gpuconsole.services.runs import Run, RunKind, Runs, RunState
 from gpuconsole.services.seenimages import SeenImages
 from gpuconsole.services.session import Session
@@ -54,6 +55,7 @@ class ReplayDesk(Desk):
         super().__init__(ReplaySession(self.player), runs=Runs(kept=False), drafts=_NoDrafts())
         self._recording = recording
         self._listener: _Forwarding | None = None
+        self._moments: tuple[Moment, ...] | None = None
 
     def start(self, listener: DeskListener, interval_s: float) -> None:
         """Begin to play to ``listener``; how often it wants to look, the recording decides."""
@@ -90,6 +92,22 @@ class ReplayDesk(Desk):
         self.clock.go_to(position_s)
         if self._listener is not None:
             self.player.advance(self._listener)
+
+    def seek(self, position_s: float) -> None:
+        """Go to that second, forward or back; the listener is told all that is known there, at once."""
+        self.player.seek(position_s)
+
+    @property
+    def length_s(self) -> float:
+        """Seconds the recording lasts."""
+        return self._recording.length_s
+
+    @property
+    def moments(self) -> tuple[Moment, ...]:
+        """What happened in it, oldest first."""
+        if self._moments is None:
+            self._moments = moments_of(self._recording)
+        return self._moments
 
     def close(self) -> None:
         """End it."""
@@ -243,16 +261,37 @@ class _Forwarding:
         self.engine_known = listener.engine_known
         self.images_judged = listener.images_judged
 
+    def played(self, at: float) -> None:
+        """The news that follow are of that moment."""
+        if isinstance(self._listener, ReplayListener):
+            self._listener.played(at)
+
+    def broke(self, error: Exception) -> None:
+        """It could not go on."""
+        if isinstance(self._listener, ReplayListener):
+            self._listener.broke(error)
+
+    def sought(self, sight: Sight) -> None:
+        """Somebody went elsewhere: what was tried here goes too, it would be of another time."""
+        state = sight.state
+        if isinstance(self._listener, ReplayListener):
+            self._listener.sought(sight)
+        self._runs.forget()
+        self._runs.show(state.runs)
+        if self.judging and "images" in state.told:
+            self.images_listed(state.images)
+
     def images_listed(self, views: tuple[ImageView, ...]) -> None:
         """Show them, judged where that is wanted and its GPUs are known by now."""
-        state = self._player.state
+        state, moves = self._player.state, self._player.moves
         if not self.judging or state.host is None or state.engine is None:
             self._listener.images_listed(views)
             return
         containers = [each.container for each in state.containers]
         judged, shelf = self._judge.look([each.image for each in views], containers, state.host.snapshot)
-        self._listener.images_listed(judged)
-        self._listener.images_judged(shelf)
+        if self._player.moves == moves:  # nobody went elsewhere meanwhile
+            self._listener.images_listed(judged)
+            self._listener.images_judged(shelf)
 
     def runs_changed(self, runs: tuple[Run, ...]) -> None:
         """Show them."""

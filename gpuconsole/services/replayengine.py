@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 from gpuconsole.core.errors import NotFound, Refused, TimedOut
 from gpuconsole.engine.model import Container, EngineEvent, EngineInfo, Image, ImageStep, Usage
 from gpuconsole.engine.protocol import Stream
 from gpuconsole.gpu.model import GpuSnapshot
 from gpuconsole.services.logfollow import stamp_seconds
-from gpuconsole.services.replay import Player
+from gpuconsole.services.replay import Player, State
 
 _LOOK_AGAIN_S = 0.2
+
+
+class Played(Protocol):
+    """What says how everything was."""
+
+    @property
+    def state(self) -> State:
+        """How it was where one is."""
 
 
 def refusal() -> Refused:
@@ -47,7 +55,7 @@ class RecordedGpus:
 class _RecordedOutput:
     """Lines of a container that were written by now; followed, those that come."""
 
-    def __init__(self, player: Player, container_id: str, *, follow: bool, first: int, since: float, stamps: bool):
+    def __init__(self, player: Played, container_id: str, *, follow: bool, first: int, since: float, stamps: bool):
         self._player = player
         self._id = container_id
         self._follow = follow
@@ -55,6 +63,7 @@ class _RecordedOutput:
         self._since = since
         self._stamps = stamps
         self._closed = False
+        self._moves = player.moves if isinstance(player, Player) else 0
 
     def __iter__(self) -> Iterator[tuple[str, bytes]]:
         while not self._closed:
@@ -65,10 +74,11 @@ class _RecordedOutput:
                 if (stamp_seconds(line.stamp) or 0.0) >= self._since:
                     stamp = f"{line.stamp} " if self._stamps and line.stamp else ""
                     yield line.channel, f"{stamp}{line.text}\n".encode()
-            if not self._follow or self._player.closed:
-                return
-            with self._player.changed:
-                self._player.changed.wait(_LOOK_AGAIN_S)
+            player = self._player
+            if not self._follow or not isinstance(player, Player) or player.closed or player.moves != self._moves:
+                return  # one that followed what was before somebody went elsewhere ends
+            with player.changed:
+                player.changed.wait(_LOOK_AGAIN_S)
 
     def close(self) -> None:
         """End it."""
@@ -92,7 +102,7 @@ class RecordedEngine:
         player: Says where one is.
     """
 
-    def __init__(self, player: Player) -> None:
+    def __init__(self, player: Played) -> None:
         self._player = player
 
     # --- what it answered ---

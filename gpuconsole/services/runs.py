@@ -181,6 +181,12 @@ class Runs:
                 self._take_in(run)
         self.on_change(self.all())
 
+    def forget(self) -> None:
+        """Take in nothing so far; nothing that is written goes."""
+        with self._lock:
+            self._runs.clear()
+            self._last.clear()
+
     def begin(self, kind: RunKind, subject: str, subject_id: str, headline: str = "", *, ago_s: float = 0.0) -> str:
         """A run begins, or began ``ago_s`` seconds ago; returns its id."""
         now = time.time() - ago_s

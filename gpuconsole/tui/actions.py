@@ -138,6 +138,25 @@ ALARMS = (
     Action("alarms.wrong", "w", "wrong", "Wrong", "It is a false alarm: save its samples for judging", rank=3),
 )
 COPYING = (Action("copy.plain", "v", "plain", "Plain", "Show it bare, to be marked with the mouse", rank=2),)
+REPLAY = (
+    Action(
+        "replay.pause", "space", "replay_pause", "Pause", "Let the recording stand still, or go on", first=True, rank=9
+    ),
+    Action("replay.back", "comma", "replay_by(-10)", "10 s back", "Go back in the recording", rank=9),
+    Action("replay.ahead", "full_stop", "replay_by(10)", "10 s ahead", "Go ahead in the recording", rank=9),
+    Action("replay.minute_back", "less_than_sign", "replay_by(-60)", "1 min back", "Go back in the recording", rank=9),
+    Action(
+        "replay.minute_ahead", "greater_than_sign", "replay_by(60)", "1 min ahead", "Go ahead in the recording", rank=9
+    ),
+    Action("replay.start", "circumflex_accent", "replay_to(0)", "Start", "To the start of the recording", rank=9),
+    Action("replay.end", "dollar_sign", "replay_to(1)", "End", "To the end of the recording", rank=9),
+    Action("replay.event", "e", "replay_event(1)", "Next event", "To where a container begins, ends or is killed",
+           rank=9),
+    Action("replay.event_before", "E", "replay_event(-1)", "Event before", "To the event before this moment", rank=9),
+    Action("replay.slower", "left_parenthesis", "replay_speed(-1)", "Slower", "Play more slowly, 1/4 at least", rank=9),
+    Action("replay.faster", "right_parenthesis", "replay_speed(1)", "Faster", "Play faster, 16 times at most", rank=9),
+)  # fmt: skip
+"""Only where a recording is played."""
 ALL = (
     *APP, *MAIN, *CONTAINER, *IMAGE, *IMAGES, *PROCESS, BACK, *LOGS, *LAUNCH, *MENDING, *RUN, *GPU, *BENCH, *COMPARE,
     *ALARMS, *COPYING,

@@ -70,6 +70,13 @@ class Alarming:
         self._explain()
         self._keep_toast(fresh=bool(told))
 
+    def take_over(self, desk: AlarmDesk) -> None:
+        """Somebody went elsewhere in a recording: this is known of alarms there, and nothing of what was before."""
+        self.put_away()
+        self._desk, self._asked = desk, set()
+        self._looked_at = 0.0
+        self._keep_toast(fresh=True)
+
     def containers_listed(self, views: tuple[ContainerView, ...]) -> None:
         """The containers are these."""
         self._desk.containers_listed(views)
@@ -104,7 +111,11 @@ class Alarming:
 
     def ending_explained(self, ending: Ending, *, quietly: bool) -> None:
         """Why a container is gone has been found out; ``quietly`` when somebody only wanted to know."""
-        alarm = self._desk.ended(ending, self._app.now(), quietly=quietly)
+        if self._recorded and (ending.container_id, ending.finished_at) not in self._asked:
+            return  # somebody went elsewhere in the recording meanwhile
+        # Of a recording it is told when it was, however late it was found out.
+        now = (self._recorded and ending.finished_at) or self._app.now()
+        alarm = self._desk.ended(ending, now, quietly=quietly)
         self._tell(() if alarm is None else (alarm,))
         self._keep_toast(fresh=not (quietly or ending.asked_for))
 

@@ -82,6 +82,7 @@ class HearingApp(RoomyApp):
         first, self._heard = not self._heard, True
         if first:
             self.call_after_refresh(self.desk.drawn)
+        if first and message.at is None:
             self.call_after_refresh(lambda: self.history.host_looked(message.view))
         else:
             self.history.host_looked(message.view)
@@ -93,10 +94,14 @@ class HearingApp(RoomyApp):
 
     @on(messages.ContainersListed)
     def _see_containers(self, message: messages.ContainersListed) -> None:
-        self.history.containers_listed(message.views, at=self.desk.now())
+        self.history.containers_listed(message.views, at=self._when(message))
         self.containers = message.views
         self._ring(self.ringing.containers_listed(message.views))
         self.alarming.containers_listed(message.views)
+
+    def _when(self, news: messages.News) -> float:
+        """When it was, in seconds since the epoch: just now, unless it is of a recording."""
+        return self.desk.now() if news.at is None else news.at
 
     def _ring(self, sentences: tuple[str, ...]) -> None:
         """Tell what was waited for: by the bell, here, and where tmux shows another window."""
@@ -129,7 +134,7 @@ class HearingApp(RoomyApp):
 
     @on(messages.RunsChanged)
     def _see_runs(self, message: messages.RunsChanged) -> None:
-        self.call_after_refresh(lambda: self.history.runs_changed(message.runs, at=self.desk.now()))
+        self.call_after_refresh(lambda: self.history.runs_changed(message.runs, at=self._when(message)))
         before, self.runs = self.runs, message.runs
         tell_ends(self, before, message.runs)
         self._ring(self.ringing.runs_changed(message.runs))

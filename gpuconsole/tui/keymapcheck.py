@@ -79,6 +79,7 @@ def _wrong_key(written: str, action_id: str) -> str:
 def _places() -> dict[str, tuple[type[DOMNode], ...]]:
     """Screen → the classes that hear a key on it, with the widget that has the focus first."""
     from gpuconsole.tui.app import ConsoleApp
+    from gpuconsole.tui.replaying import ReplayApp
     from gpuconsole.tui.screens import alarms, bench, benchcompare, benchpast, copying, details, gpu, help, launch, logs
     from gpuconsole.tui.screens import main as mainscreen
     from gpuconsole.tui.widgets.gpupicker import GpuPicker
@@ -103,6 +104,8 @@ def _places() -> dict[str, tuple[type[DOMNode], ...]]:
         "the list to copy from": (Grid, copying.CopyScreen),
         "the alarms": (Grid, alarms.AlarmsScreen, ConsoleApp),
         "a text to read": (help.HelpScreen, ConsoleApp),
+        "a recording's list": (Grid, mainscreen.MainScreen, ReplayApp),
+        "a recording's GPU": (Grid, gpu.GpuScreen, ReplayApp),
     }
 
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from textual.message import Message
 
+from gpuconsole.gpu.state import MemoryState
+
 if TYPE_CHECKING:
     from gpuconsole.core.errors import ConsoleError
     from gpuconsole.engine.model import EngineInfo
@@ -17,27 +19,37 @@ if TYPE_CHECKING:
     from gpuconsole.services.containers import ContainerView
     from gpuconsole.services.feed import EngineLink
     from gpuconsole.services.images import ImageView
+    from gpuconsole.services.replay import Sight
     from gpuconsole.services.runs import Run
     from gpuconsole.services.shelf import Shelf
 
 
-class _Newest(Message):
-    """News that makes older news of its kind worthless."""
+class News(Message):
+    """News that makes older news of its kind worthless, unless it is of a recording: there all is remembered."""
+
+    at: float | None = None
+    """Of a recording: when it was, in seconds since the epoch."""
 
     def can_replace(self, message: Message) -> bool:
         """Whether the message waiting before this one need not be handled."""
-        return type(message) is type(self)
+        return type(message) is type(self) and self.at is None
 
 
-class HostLooked(_Newest):
+class HostLooked(News):
     """The GPUs and their holders were looked at."""
 
     def __init__(self, view: HostView) -> None:
         super().__init__()
         self.view = view
 
+    def can_replace(self, message: Message) -> bool:
+        """Not a look at which something failed: that is told once."""
+        return super().can_replace(message) and not (
+            isinstance(message, HostLooked) and any(each.state is MemoryState.FAILED for each in message.view.outlooks)
+        )
 
-class ContainersListed(_Newest):
+
+class ContainersListed(News):
     """The containers, joined with what is known of them."""
 
     def __init__(self, views: tuple[ContainerView, ...]) -> None:
@@ -45,7 +57,7 @@ class ContainersListed(_Newest):
         self.views = views
 
 
-class EngineLinked(_Newest):
+class EngineLinked(News):
     """The connection to the engine came, went, or changed."""
 
     def __init__(self, link: EngineLink) -> None:
@@ -53,7 +65,7 @@ class EngineLinked(_Newest):
         self.link = link
 
 
-class EngineKnown(_Newest):
+class EngineKnown(News):
     """What the engine says of itself."""
 
     def __init__(self, info: EngineInfo) -> None:
@@ -61,7 +73,7 @@ class EngineKnown(_Newest):
         self.info = info
 
 
-class ImagesListed(_Newest):
+class ImagesListed(News):
     """The local images."""
 
     def __init__(self, views: tuple[ImageView, ...]) -> None:
@@ -69,7 +81,7 @@ class ImagesListed(_Newest):
         self.views = views
 
 
-class ImagesJudged(_Newest):
+class ImagesJudged(News):
     """Which images could be pulled, and who holds which pinned."""
 
     def __init__(self, shelf: Shelf) -> None:
@@ -77,12 +89,20 @@ class ImagesJudged(_Newest):
         self.shelf = shelf
 
 
-class RunsChanged(_Newest):
+class RunsChanged(News):
     """A check, launch or pull began, went on or ended."""
 
     def __init__(self, runs: tuple[Run, ...]) -> None:
         super().__init__()
         self.runs = runs
+
+
+class Sought(Message):
+    """Somebody went to another moment of a recording."""
+
+    def __init__(self, sight: Sight) -> None:
+        super().__init__()
+        self.sight = sight
 
 
 class ActionFailed(Message):

@@ -20,8 +20,8 @@ from gpuconsole.core.errors import ExitCode, UsageError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpuconsole.services.desk import Desk
     from gpuconsole.services.session import Session
+    from gpuconsole.tui.app import ConsoleApp
 
 _WATCH_S = 2.0
 _STARTED_S = 3.0
@@ -85,10 +85,8 @@ def open_console(session: Session, *, readonly: bool, bell: bool = True, replay:
     gc.disable()
     _later(_STARTED_S, _collect_again)
     config = configuration()
-    desk = _desk(session, config) if replay is None else _recorded(replay)
-    from gpuconsole.tui.app import ConsoleApp
-
-    app = ConsoleApp(desk, readonly=readonly, config=replace(config, bell=config.bell and bell))
+    config = replace(config, bell=config.bell and bell)
+    app = _recorded(replay, readonly, config) if replay is not None else _live(session, readonly, config)
 
     # What the caller has us ignore stays ignored, as under nohup.
     app.leave_at = tuple(each for each in _ENDING if signal.getsignal(each) is not signal.SIG_IGN)
@@ -132,17 +130,22 @@ def _backstop(numbers: Iterable[signal.Signals]) -> Callable[[int], None]:
     return leaving
 
 
-def _desk(session: Session, config: Config) -> Desk:
+def _live(session: Session, readonly: bool, config: Config) -> ConsoleApp:
     from gpuconsole.services.desk import Desk
 
     desk = Desk(session)
     # The driver takes its time to start: it may do so while the screen is made.
     desk.look_ahead(config.refresh_s or 1.0)
-    return desk
+    from gpuconsole.tui.app import ConsoleApp
+
+    return ConsoleApp(desk, readonly=readonly, config=config)
 
 
-def _recorded(replay: Path) -> Desk:
+def _recorded(replay: Path, readonly: bool, config: Config) -> ConsoleApp:
     from gpuconsole.services.replaydesk import ReplayDesk
     from gpuconsole.services.replayfile import load
 
-    return ReplayDesk(load(replay))
+    recording = load(replay)
+    from gpuconsole.tui.replaying import ReplayApp
+
+    return ReplayApp(ReplayDesk(recording), readonly=readonly, config=config)

@@ -67,7 +67,7 @@ class LogScreen(Asker):
 
     def __init__(self, container: Container) -> None:
         super().__init__()
-        self._container = container
+        self.container = container
         self._began_at = container.started_at
         self._status = LogStatus(LogState.OPENING)
         self._follower = LogFollower(lambda: self.app.desk.session.engine, container.id, self._tell_news)
@@ -130,10 +130,10 @@ class LogScreen(Asker):
     def _see_container(self) -> None:
         """Open the stream anew when the container was started again."""
         views = self.app.containers or ()
-        container = next((each.container for each in views if each.container.id == self._container.id), None)
+        container = next((each.container for each in views if each.container.id == self.container.id), None)
         if container is None:
             return
-        self._container = container
+        self.container = container
         if container.started_at != self._began_at:
             # Not whether it runs: it may have ended again before it was looked at.
             self._began_at = container.started_at
@@ -160,7 +160,7 @@ class LogScreen(Asker):
         self.query_one("#top", Lines).show(
             [
                 logs.top_line(
-                    self._container.name,
+                    self.container.name,
                     self._status,
                     following=view.following,
                     news=self._news(),
@@ -278,7 +278,7 @@ class LogScreen(Asker):
 
     def action_save(self) -> None:
         """Ask for the file."""
-        self._type("#path", f"./{self._container.name}.log")
+        self._type("#path", f"./{self.container.name}.log")
 
     @on(Input.Submitted, "#path")
     def _save_there(self, event: Input.Submitted) -> None:
@@ -295,6 +295,6 @@ class LogScreen(Asker):
 
     def _save(self, path: Path, *, overwrite: bool) -> None:
         self._saver.start(
-            self._container.id, path, overwrite=overwrite, stamps=self._view.stamps,
+            self.container.id, path, overwrite=overwrite, stamps=self._view.stamps,
             kept=tuple(self._view.buffer.lines_kept),
         )  # fmt: skip

@@ -103,6 +103,12 @@ class GpuStrip(Lines, can_focus=True):
         if draw:
             self.draw()
 
+    def forget(self) -> None:
+        """Nothing was seen yet."""
+        self._host = None
+        self._history.clear()
+        self._outlook = OutlookLine()
+
     @property
     def is_blank(self) -> bool:
         """There are no GPUs to show, and no memory that is running full."""
