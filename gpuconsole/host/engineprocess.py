@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import psutil
 
 _ENGINES = ("dockerd", "podman")
+_OF_PODMAN = "podman.sock"
 _PID_FILE = "/run/docker.pid"
 _USUAL = ("/run/docker.sock", "/var/run/docker.sock")
 _ANSWER_S = 1.0
@@ -28,20 +29,11 @@ def engine_process(path: str) -> psutil.Process | None:
         process = psutil.Process(pid)
         if process.name() in _ENGINES:
             return process
-        # Somebody else made the socket, as systemd does.
+        # Somebody else made the socket, as systemd does; for Podman's as well, whose neighbour dockerd is not meant.
+        if Path(path).name == _OF_PODMAN:
+            return None
         return (_by_pid_file() if path in _USUAL else None) or _by_name()
     except (OSError, psutil.Error):
-        return None
-
-
-def started_at(path: str) -> float | None:
-    """When the engine that listens at a socket was started, in seconds since the epoch; None when it is not known."""
-    import psutil
-
-    process = engine_process(path)
-    try:
-        return process.create_time() if process is not None else None
-    except psutil.Error:
         return None
 
 

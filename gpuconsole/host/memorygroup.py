@@ -16,6 +16,9 @@ from gpuconsole.core.text import plain_line
 
 _UNLIMITED = 2**60
 """Version 1 writes no limit as a number near 2**63."""
+_DROPPED = ("inactive_file", "active_file", "slab_reclaimable")
+"""Files that were read, however often: data sets that are read again and again fill a group to its limit with them, and
+no process is ended for that. Files in memory, as in ``/dev/shm``, are not among them."""
 _CONFIG = "/etc/docker/daemon.json"
 _MOST_BYTES = 2**20
 _OF_USER = re.compile(r"(/.*/user@\d+\.service)(?:/.*)?")
@@ -128,10 +131,9 @@ def _used(folder: Path, *, unified: bool) -> int | None:
     used = _number(folder / ("memory.current" if unified else "memory.usage_in_bytes"))
     if used is None:
         return None
-    name = "inactive_file" if unified else "total_inactive_file"
     try:
         lines = (folder / "memory.stat").read_text().splitlines()
-        dropped = next((int(line.split()[1]) for line in lines if line.startswith(f"{name} ")), 0)
-    except (OSError, ValueError, IndexError):
-        dropped = 0
-    return max(0, used - dropped)
+        told = {name: int(count) for name, count in (line.split() for line in lines)}
+    except (OSError, ValueError):
+        told = {}
+    return max(0, used - sum(told.get(name if unified else f"total_{name}", 0) for name in _DROPPED))

@@ -100,7 +100,8 @@ def dangerous(facts: Facts) -> Iterator[Finding]:
             led += f" (the engine's socket {shown(inside)} is in it)"
         socket = bool(inside) or posixpath.basename(path) in _SOCKETS
         if socket or path in _SYSTEM:
-            what = "the engine itself, and with it the whole machine as root" if socket else "files of the system"
+            whole = "all that you may do here" if _is_rootless(inside or path) else "the whole machine as root"
+            what = f"the engine itself, and with it {whole}" if socket else "files of the system"
             how = "command" if socket else "read" if mount.read_only else "change"
             yield Finding(
                 "dangerous-mount",
@@ -119,6 +120,11 @@ def dangerous(facts: Facts) -> Iterator[Finding]:
                 "Mount the project's folder, or the home with :ro.",
                 _read_only(facts, mount),
             )
+
+
+def _is_rootless(socket: str) -> bool:
+    """Whether a socket is that of a user's own engine, which has no more rights than the user."""
+    return socket.startswith("/run/user/")
 
 
 def _said(facts: Facts, mount: Mount) -> str:

@@ -14,7 +14,8 @@ from gpuconsole.core.text import plain_line
 from gpuconsole.core.users import user_name
 
 FOLDER_VARIABLE = "GPUCONSOLE_LOCKS"
-"""Names another folder for them, where that of temporary files is not one for all users."""
+"""Names another folder for them, where ``/tmp`` is not one for all users."""
+_OF_ALL = Path("/tmp")  # noqa: S108  # what is made there is opened so that nobody's links are followed
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _LONGEST = 500
 """Bytes of a note that are read."""
@@ -22,8 +23,17 @@ _NOTE = re.compile(r"(\d+) (.+)")
 
 
 def shared_folder() -> Path:
-    """Where they are; one that every user of the machine can read and write."""
-    return Path(os.environ.get(FOLDER_VARIABLE) or tempfile.gettempdir())
+    """Where they are; one that every user of the machine can read and write, and the same in every shell.
+
+    So not where ``TMPDIR`` says, which is a user's own, and on many machines another one in each session.
+    """
+    if named := os.environ.get(FOLDER_VARIABLE):
+        return Path(named)
+    with contextlib.suppress(OSError):
+        mode = _OF_ALL.stat().st_mode
+        if stat.S_ISDIR(mode) and mode & stat.S_IWOTH:
+            return _OF_ALL
+    return Path(tempfile.gettempdir())
 
 
 class HostLock:

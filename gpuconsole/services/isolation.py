@@ -82,8 +82,11 @@ def _of_mount(source: str, known: Mapping[str, os.stat_result], home: str) -> st
 
 
 def engine_group(info: EngineInfo) -> int | None:
-    """The group that may use the engine's socket; None when it is root's alone or cannot be seen."""
-    if not info.endpoint.startswith("unix://"):
+    """The group that by the engine's socket commands the machine; None when only root may use it or it is not seen.
+
+    That of an engine without root is its user's own, and commands no more than that user.
+    """
+    if info.rootless or not info.endpoint.startswith("unix://"):
         return None
     try:
         found = os.stat(info.endpoint.removeprefix("unix://"))

@@ -19,6 +19,7 @@ def layout(root: Path, *, unified: bool, **limits: int | str) -> None:
     top = root / "sys/fs/cgroup"
     base = top if unified else top / "memory"
     base.mkdir(parents=True, exist_ok=True)
+    prefix, other = ("", "not_") if unified else ("total_", "")  # of a group alone, and of all below it
     if unified:
         (top / "cgroup.controllers").write_text("memory\n")
     for name, limit in limits.items():
@@ -27,7 +28,8 @@ def layout(root: Path, *, unified: bool, **limits: int | str) -> None:
         (folder / (V2 if unified else V1)).write_text(f"{limit}\n")
         (folder / ("memory.current" if unified else "memory.usage_in_bytes")).write_text(f"{5 * GIB}\n")
         (folder / "memory.stat").write_text(
-            f"anon 1\n{'inactive_file' if unified else 'total_inactive_file'} {3 * GIB}\n"
+            f"anon 1\n{prefix}inactive_file {GIB}\n{prefix}active_file {GIB + GIB // 2}\n"
+            f"{prefix}slab_reclaimable {GIB // 2}\n{prefix}shmem {GIB}\n{other}inactive_file {9 * GIB}\n"
         )
 
 

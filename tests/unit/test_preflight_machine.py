@@ -180,6 +180,7 @@ def test_the_engines_socket_is_found_under_every_name_and_in_folders(tmp_path: P
         os.chown(run / "engine", -1, 998) if os.geteuid() == 0 else None
         (run / "engine").chmod(0o660)
         assert engine_group(info) == ((run / "engine").stat().st_gid or None)
+        assert engine_group(replace(info, rootless=True)) is None, "its user's own group"
         (run / "engine").chmod(0o600)
         assert engine_group(info) is None
 
@@ -190,6 +191,15 @@ def test_a_mount_that_holds_the_socket_is_refused_and_says_where_it_is() -> None
         (found,) = [one for one in examine(facts) if one.slug == "dangerous-mount"]
         assert "command the engine itself" in found.sentence
         assert (f"the engine's socket {within} is in it" in found.sentence) == (source != within)
+        assert "the whole machine as root" in found.sentence
+
+
+def test_what_an_engine_without_root_gives_away_is_not_called_root() -> None:
+    for source, within in (("/run/user/7/docker.sock", ""), ("/run/user/7", "/run/user/7/podman/podman.sock")):
+        facts = replace(mounted(source), sockets={source: within or source}, info=INFO)
+        (found,) = [one for one in examine(facts) if one.slug == "dangerous-mount"]
+        assert "all that you may do here" in found.sentence
+        assert "root" not in found.sentence
 
 
 def test_a_volume_is_judged_by_the_path_that_it_was_made_over() -> None:

@@ -16,10 +16,10 @@ import pytest
 
 from gpuconsole.core.errors import Conflict
 from gpuconsole.probes.records import AskedGpu, AskedGpus, Record, Waiting
-from gpuconsole.services import probeturn
+from gpuconsole.services import hostlock, probeturn
 from gpuconsole.services.askedgpus import ELSEWHERE
 from gpuconsole.services.cancelling import Cancellation, Cancelled
-from gpuconsole.services.hostlock import FOLDER_VARIABLE, HostLock
+from gpuconsole.services.hostlock import FOLDER_VARIABLE, HostLock, shared_folder
 from gpuconsole.services.probeturn import alone_on_gpus
 from tests.tui.in_tmux import wait
 
@@ -187,3 +187,20 @@ def test_users_share_a_lock_whoever_made_its_file() -> None:
             theirs.kill()
         wait(ours.take, what="the end of their lock")
         ours.release()
+
+
+def test_the_folder_is_one_for_all_whatever_a_shell_calls_its_temporary_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert shared_folder() == tmp_path, "as it is named"
+    monkeypatch.delenv(FOLDER_VARIABLE)
+    found = set()
+    for name in ("mine", "yours"):
+        (tmp_path / name).mkdir()
+        monkeypatch.setenv("TMPDIR", str(tmp_path / name))
+        monkeypatch.setattr(tempfile, "tempdir", None)
+        found.add(shared_folder())
+    assert found == {Path("/tmp")}
+    monkeypatch.setattr(hostlock, "_OF_ALL", tmp_path)  # a folder that is its owner's alone
+    tmp_path.chmod(0o700)
+    assert shared_folder() == tmp_path / "yours"
