@@ -25,7 +25,7 @@ _FORGOTTEN_S = 600.0
 _LONG_S = 5.0
 """A driver needs less to clear up behind a process that ends."""
 _NAMED = 3
-_MOST_GONE = 64
+_MOST_GONE = 16
 """Of each GPU; the oldest go, so that a machine whose processes last a moment costs no more to look at."""
 
 

@@ -27,6 +27,9 @@ HOLDER = Holder(pid=1, gpu_index=0, gpu_uuid="GPU-0", memory_bytes=50 * GIB)
         ({"memory_used_bytes": None, "utilization_pct": None}, True, MemoryState.UNKNOWN),
         ({"memory_used_bytes": None, "unified_memory": True}, False, MemoryState.FREE),
         ({"memory_used_bytes": None, "processes": None}, False, MemoryState.UNKNOWN),
+        ({"memory_used_bytes": GIB // 4, "processes": None, "utilization_pct": 95}, False, MemoryState.STEADY),
+        ({"memory_used_bytes": GIB // 4, "processes": None, "utilization_pct": None}, False, MemoryState.FREE),
+        ({"memory_used_bytes": GIB // 4, "utilization_pct": 40}, False, MemoryState.FREE),  # of who has just ended
         ({"status": GpuStatus.LOST}, False, MemoryState.FAILED),
         ({"status": GpuStatus.ERROR}, True, MemoryState.FAILED),
     ],
