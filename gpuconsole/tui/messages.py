@@ -43,10 +43,9 @@ class HostLooked(News):
         self.view = view
 
     def can_replace(self, message: Message) -> bool:
-        """Not a look at which something failed: that is told once."""
-        return super().can_replace(message) and not (
-            isinstance(message, HostLooked) and any(each.state is MemoryState.FAILED for each in message.view.outlooks)
-        )
+        """Not of a look at which something failed: that is told once."""
+        failed = any(each.state is MemoryState.FAILED for each in self.view.outlooks)
+        return super().can_replace(message) and not failed
 
 
 class ContainersListed(News):
