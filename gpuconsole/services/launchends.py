@@ -18,6 +18,7 @@ from gpuconsole.launch.labels import LAUNCH
 from gpuconsole.services.endings import describe_ending, describe_exit
 from gpuconsole.services.enginedeaths import before, by_hand, ended_with_engine, life_of
 from gpuconsole.services.following import last_lines
+from gpuconsole.services.secrets import mask_text
 
 if TYPE_CHECKING:
     from gpuconsole.engine.model import EngineInfo
@@ -117,7 +118,7 @@ def settle_one(
         cause=cause.slug if cause else None,
         reason=reason_of(container, cause),
         advice=cause.advice if cause else (),
-        last_lines=lines[-15:],
+        last_lines=tuple(map(mask_text, lines[-15:])),
     )
 
 

@@ -92,6 +92,9 @@ class LaunchRun:
         except ConsoleError as error:
             self._on_end(error)
             return
+        except Exception as error:  # noqa: BLE001 (who waits for the end must be told of it)
+            self._on_end(_our_fault(error))
+            return
         runs = self._desk.runs
         self._run_id = runs.begin(RunKind.LAUNCH, spec.name or spec.image, "")
         self._desk.hold(self._run_id, self._cancellation, threading.current_thread())
@@ -106,10 +109,7 @@ class LaunchRun:
             runs.end(self._run_id, state, f"{error.message} → {error.hint}" if error.hint else error.message)
             outcome = error
         except Exception as error:  # noqa: BLE001 (the thread must not end in silence, nor the run stay open)
-            outcome = ConsoleError(
-                plain_line(f"gpuconsole itself failed at launching ({type(error).__name__}: {error})."),
-                hint="Look with 'gpuconsole ps' whether a container was left.",
-            )
+            outcome = _our_fault(error)
             runs.end(self._run_id, RunState.FAILED, outcome.message)
         finally:
             self._desk.let_go(self._run_id)
@@ -129,6 +129,13 @@ class LaunchRun:
             news = LaunchNews(f"pulling: {plain_line(str(pull))}", share, pull)
         self._desk.runs.advance(self._run_id, news.words, news.share)
         self._on_news(news)
+
+
+def _our_fault(error: Exception) -> ConsoleError:
+    return ConsoleError(
+        plain_line(f"gpuconsole itself failed at launching ({type(error).__name__}: {error})."),
+        hint="Look with 'gpuconsole ps' whether a container was left.",
+    )
 
 
 def _conclusion(launched: Launched) -> tuple[RunState, str]:

@@ -11,7 +11,7 @@ from typing import NoReturn, cast
 import pytest
 
 from gpuconsole.core.errors import EngineRefused, NotFound
-from gpuconsole.engine.model import EngineEvent, EngineInfo, GpuPath
+from gpuconsole.engine.model import Container, ContainerState, EngineEvent, EngineInfo, GpuPath
 from gpuconsole.engine.protocol import Engine
 from gpuconsole.engine.request import CreateRequest
 from gpuconsole.launch.gpupath import GpuRoute
@@ -161,3 +161,55 @@ def test_records_of_before_there_were_profiles_in_them_are_read(tmp_path: Path) 
         connection.execute("DROP TABLE launch_profiles")
     (record,) = LaunchRecords(path=path).all()
     assert record.profile is None
+
+
+class Talking(NoContainers):
+    """An engine that has one container, which has written something and failed."""
+
+    def __init__(self, *lines: str) -> None:
+        self._lines = lines
+
+    def info(self) -> EngineInfo:
+        return EngineInfo(endpoint="tcp://elsewhere", local=False)
+
+    def logs(self, container_id: str, *, tail: int) -> Lines:
+        return Lines(self._lines)
+
+    def container(self, name: str) -> Container:  # type: ignore[override]
+        return Container("c" * 64, "box", "busybox:1", "sha256:a", ContainerState.EXITED, exit_code=1, finished_at=9.0)
+
+
+class Lines:
+    """What a container wrote."""
+
+    def __init__(self, lines: tuple[str, ...]) -> None:
+        self._lines = lines
+
+    def __iter__(self) -> Iterator[tuple[str, bytes]]:
+        return iter([("stdout", f"{line}\n".encode()) for line in self._lines])
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def test_secrets_in_what_a_container_said_last_are_not_kept(tmp_path: Path) -> None:
+    secrets = ("hf_0123456789abcdefghij", "s3cr3t-value", "pa55word")
+    said = (
+        f"using {secrets[0]}",
+        f"train.py --api-key {secrets[1]}",
+        f"https://me:{secrets[2]}@host/x",
+        "step 3, loss 2",
+    )
+    path = tmp_path / "records.db"
+    recorder = LaunchRecorder(SPEC, opened=lambda: LaunchRecords(path=path))
+    recorder.begin(PLAN)
+    recorder.started("c" * 64)
+    recorder.settle(cast(Engine, Talking(*said)))
+    recorder.close()
+    (record,) = LaunchRecords(path=path).all()
+    assert record.exit_code == 1
+    assert record.last_lines[-1] == "step 3, loss 2"
+    assert len(record.last_lines) == len(said)
+    assert not [
+        secret for secret in secrets if any(secret.encode() in each.read_bytes() for each in tmp_path.iterdir())
+    ]
