@@ -10,7 +10,6 @@ import fcntl
 import os
 import sqlite3
 import struct
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -46,9 +45,9 @@ class OpenRuns:
             connection.execute("INSERT OR REPLACE INTO open_runs VALUES (?, ?, ?, ?, ?, ?)", (*run, owner))
 
     @staticmethod
-    def remove(connection: sqlite3.Connection, run_ids: Iterable[str]) -> None:
-        """These are over."""
-        connection.executemany("DELETE FROM open_runs WHERE id = ?", [(run_id,) for run_id in run_ids])
+    def remove(connection: sqlite3.Connection, run_id: str) -> bool:
+        """This one is over; False when somebody has said so before."""
+        return connection.execute("DELETE FROM open_runs WHERE id = ?", (run_id,)).rowcount > 0
 
     def abandoned(self) -> list[sqlite3.Row]:
         """Those whose program is gone.

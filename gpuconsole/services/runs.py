@@ -116,7 +116,8 @@ class Runs:
         try:
             self._store = Store(_SCHEMA, path=path)
             self._open = OpenRuns(self._store)
-            for run in (*self._remembered(), *self._abandoned()):
+            self._settle_abandoned()
+            for run in self._remembered():
                 self._take_in(run)
         except BadFile as error:
             self.problem = error
@@ -137,10 +138,10 @@ class Runs:
             )  # fmt: skip
         return found
 
-    def _abandoned(self) -> list[Run]:
-        """Those that were under way in a program that was killed, remembered from now on as what they are."""
+    def _settle_abandoned(self) -> None:
+        """Write down what became of those that were under way in a program that was killed."""
         if self._store is None or self._open is None:
-            return []
+            return
         rows = self._open.abandoned()
         left = [
             Run(row["id"], RunKind(row["kind"]), row["subject"], row["subject_id"], row["started_at"],
@@ -150,9 +151,8 @@ class Runs:
         if left:
             with self._store.writing() as connection:
                 for run in left:
-                    _write(connection, run)
-                OpenRuns.remove(connection, [run.id for run in left])
-        return left
+                    if OpenRuns.remove(connection, run.id):  # else its program came to its end just now, and said how
+                        _write(connection, run)
 
     def all(self) -> tuple[Run, ...]:
         """Every run, newest first."""
@@ -258,7 +258,7 @@ class Runs:
         try:
             with self._store.writing() as connection:
                 _write(connection, run)
-                OpenRuns.remove(connection, [run.id])
+                OpenRuns.remove(connection, run.id)
                 connection.execute(
                     "DELETE FROM runs WHERE id NOT IN (SELECT id FROM runs ORDER BY started_at DESC LIMIT ?)", (KEPT,)
                 )

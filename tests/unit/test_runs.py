@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
 import time
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from gpuconsole.services.openruns import OpenRuns
 from gpuconsole.services.runs import LEFT, Run, RunKind, Runs, RunState
 
 
@@ -152,3 +154,25 @@ def test_a_launch_is_remembered_by_the_container_it_made(tmp_path: Path) -> None
     found = Runs(path=tmp_path / "r.db").last("id-1", RunKind.LAUNCH)
     assert found is not None
     assert found.id == run
+
+
+def test_one_that_ends_as_another_program_looks_for_abandoned_ones_keeps_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = Runs(path=tmp_path / "x.db")
+    run_id = ours.begin(RunKind.CHECK, "train", "c1")
+    look = OpenRuns.abandoned
+
+    def ends_just_now(self: OpenRuns) -> list[sqlite3.Row]:
+        """What was open a moment ago, of a program that has ended since."""
+        rows = self._store.rows("SELECT * FROM open_runs")
+        ours.end(run_id, RunState.OK, "healthy")
+        ours.close()
+        assert look(self) == []
+        return rows
+
+    monkeypatch.setattr(OpenRuns, "abandoned", ends_just_now)
+    for _ in range(2):
+        theirs = Runs(path=tmp_path / "x.db")
+        assert [(run.state, run.headline) for run in theirs.all()] == [(RunState.OK, "healthy")]
+        theirs.close()
