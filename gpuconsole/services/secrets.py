@@ -19,6 +19,11 @@ _WORDS = (
 # Short words are secrets only as words of their own: not COMPAT, not PIN_MEMORY.
 _SHORT = r"(?<![A-Z])(?:PAT|SALT|SIG|SIGNATURE|PIN$)"
 _SECRET_NAME = rf"(?:{_WORDS}|{_SHORT}|AUTHORIZATION|CONNECTION_STRING)(?![A-Z])"
+_IN_SECRET_NAMES = (
+    "KEY", "TOKEN", "SECRET", "PASS", "PWD", "CRED", "AUTH", "COOKIE", "DSN", "WEBHOOK", "JWT", "BEARER", "PAT", "SALT",
+    "SIG", "PIN", "CONNECTION",
+)  # fmt: skip
+"""One of these is in every name that the pattern finds; most names have none, and making the pattern takes its time."""
 _CAMEL = r"(?<=[a-z0-9])(?=[A-Z])"
 _HARMLESS_NAMES = frozenset({"PWD", "OLDPWD", "SSH_AUTH_SOCK"})
 # A name that counts or measures: max_tokens, token-count, pad_token_id, KEY_LENGTH, auth-timeout.
@@ -39,6 +44,10 @@ _KNOWN_TOKENS = (
     r"|npm_[A-Za-z0-9]{30,}|pypi-[A-Za-z0-9_-]{30,}|gsk_[A-Za-z0-9]{20,}|r8_[A-Za-z0-9]{20,}|hvs\.[A-Za-z0-9_-]{20,}"
     r"|(?<!-)eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*)"
 )
+_IN_KNOWN_TOKENS = (
+    "hf_", "sk-", "k_live_", "k_test_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "xox", "xapp-",
+    "akia", "asia", "nvapi-", "aiza", "ya29.", "dckr_pat_", "npm_", "pypi-", "gsk_", "r8_", "hvs.", "eyj",
+)  # fmt: skip
 _HEADER = r"(?i)\b(?P<head>(?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{8,}"
 _AUTHORIZATION = r"(?i)(?P<head>\bauthorization[\"']?\s*[:=]\s*[\"']?(?:[a-z]+\s+)?)[^\s\"']+"
 
@@ -84,6 +93,9 @@ _WHOLE = r"(?s)(?P<name>-{0,2}[A-Za-z_][\w.-]*)=(?P<value>.*)"
 @lru_cache(maxsize=4096)
 def is_secret_name(name: str) -> bool:
     """Whether a variable, option or label of this name holds a secret: ``HF_TOKEN``, ``--api-key``, ``dbPassword``."""
+    whole = name.upper()
+    if not any(word in whole for word in _IN_SECRET_NAMES):
+        return False
     upper = _upper(name)
     return upper not in _HARMLESS_NAMES and re.search(_SECRET_NAME, upper) is not None
 
@@ -143,7 +155,7 @@ _RULES: tuple[tuple[tuple[str, ...], str, str | Callable[[re.Match[str]], str]],
     (("-----begin",), _PEM, MASK),
     (("://",), _WORD, _masked_word),
     (("@",), _BARE_ADDRESS, _headed),
-    (("",), _KNOWN_TOKENS, MASK),
+    (_IN_KNOWN_TOKENS, _KNOWN_TOKENS, MASK),
     (("bearer", "basic"), _HEADER, _headed),
     (("authorization",), _AUTHORIZATION, _headed),
     (tuple(_LETTERS), _BY_LETTER, _headed),
@@ -214,7 +226,9 @@ def _masked_argument(argument: str, before: str, letter: str) -> str:
             return f"-{letter}{MASK}"
     if before.startswith("-") and "=" not in before and not argument.startswith("-") and is_secret_name(before):
         return argument if not argument or _is_amount(before, argument) else MASK
-    whole = None if re.fullmatch(_SCRIPT_FOLLOWS, before) else re.fullmatch(_WHOLE, argument)
+    whole = None
+    if "=" in argument and re.fullmatch(_SCRIPT_FOLLOWS, before) is None:
+        whole = re.fullmatch(_WHOLE, argument)
     if whole is not None and is_secret_name(whole["name"]):
         return f"{whole['name']}={mask_value(whole['name'], whole['value'])}"
     return mask_text(argument)

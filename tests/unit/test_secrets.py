@@ -8,6 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from gpuconsole.services import secrets
 from gpuconsole.services.secrets import MASK, mask_arguments, mask_environment, mask_text, mask_value
 
 SECRET = "s3cr3tValue"
@@ -235,3 +236,14 @@ def test_the_password_of_an_address_is_masked_however_long_it_is(length: int) ->
 def test_no_text_breaks_it(text: str) -> None:
     mask_text(text)
     mask_arguments(text.split())
+
+
+@given(st.from_regex(secrets._SECRET_NAME), st.text(max_size=4))
+def test_no_secret_name_is_passed_over_for_its_letters(name: str, around: str) -> None:
+    upper = f"{around}_{name}_{around}".upper()
+    assert any(word in upper for word in secrets._IN_SECRET_NAMES)
+
+
+@given(st.from_regex(secrets._KNOWN_TOKENS))
+def test_no_known_token_is_passed_over_for_its_letters(text: str) -> None:
+    assert any(sign in text.lower() for sign in secrets._IN_KNOWN_TOKENS)
