@@ -5,8 +5,7 @@ from __future__ import annotations
 import codecs
 import os
 import sys
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,8 +24,7 @@ def styled(text: str, colour: str | None = None, *, bold: bool = False) -> str:
     return f"\x1b[{';'.join(codes)}m{text}\x1b[0m" if codes else text
 
 
-@dataclass(frozen=True, slots=True)
-class Glyphs:
+class Glyphs(NamedTuple):
     """How output may look."""
 
     unicode: bool = True

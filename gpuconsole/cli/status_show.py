@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from gpuconsole.cli.glyphs import glyphs_of_stdout
 from gpuconsole.cli.output import data, json_data
 from gpuconsole.core.errors import DriverMissing, ExitCode
-from gpuconsole.services.overview import Overview
 
 if TYPE_CHECKING:
     from gpuconsole.cli.settings import Settings
     from gpuconsole.host.account import Account, Share
     from gpuconsole.host.model import GpuView, HostView
+    from gpuconsole.services.overview import Overview
 
 _CPU_SPAN_S = 0.1
 """CPU use is what happens between two looks; a single ``status`` for people takes the second so much later."""
@@ -31,6 +31,10 @@ def show_status(settings: Settings, *, as_json: bool = False, watch: float | Non
     Raises:
         DriverMissing: A person asked, and there is nothing to show.
     """
+    if tmux:
+        return _for_tmux(settings)
+    from gpuconsole.services.overview import Overview
+
     overview = Overview(settings.session(), remembering=True)
     if watch is not None:
         _watch(overview, as_json=as_json, every_s=watch)
@@ -38,13 +42,18 @@ def show_status(settings: Settings, *, as_json: bool = False, watch: float | Non
     view = overview.look()
     if as_json:
         json_data(_schema() | document_of(view))
-    elif tmux:
-        from gpuconsole.cli.status_table import tmux_line
-
-        data(glyphs_of_stdout().text(tmux_line(view, colour=not os.environ.get("NO_COLOR"))))
     else:
         _for_people(overview, view)
     return ExitCode.OK if view.snapshot.problem is None else ExitCode.NO_GPU
+
+
+def _for_tmux(settings: Settings) -> int:
+    from gpuconsole.cli.status_line import tmux_line
+    from gpuconsole.services.glance import glance
+
+    seen = glance(settings.session())
+    data(glyphs_of_stdout().text(tmux_line(seen, colour=not os.environ.get("NO_COLOR"))))
+    return ExitCode.OK if seen.snapshot.problem is None else ExitCode.NO_GPU
 
 
 def _for_people(overview: Overview, view: HostView) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 _FLOOR = 8
 """Cells below which a column is not narrowed: less of a name says nothing."""
@@ -16,8 +15,7 @@ _LEAST = 8
 """Cells that text is wrapped to at least, however narrow the terminal."""
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(NamedTuple):
     """A column of a table."""
 
     title: str

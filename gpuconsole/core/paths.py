@@ -3,27 +3,41 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _NAME = "gpuconsole"
+STORE = "gpuconsole.db"
+"""The file of our records, in the state folder."""
 
 
 def state_dir() -> Path:
     """Folder of what we remember between runs (``$XDG_STATE_HOME/gpuconsole``); not created here."""
+    from pathlib import Path
+
+    return Path(state_folder())
+
+
+def state_folder() -> str:
+    """The same as text: making a path of it takes longer to import than ``status --tmux`` has."""
     return _folder("XDG_STATE_HOME", "~/.local/state")
 
 
 def config_dir() -> Path:
     """Folder of what the user writes for us (``$XDG_CONFIG_HOME/gpuconsole``); not created here."""
-    return _folder("XDG_CONFIG_HOME", "~/.config")
+    from pathlib import Path
+
+    return Path(_folder("XDG_CONFIG_HOME", "~/.config"))
 
 
-def _folder(variable: str, usual: str) -> Path:
+def _folder(variable: str, usual: str) -> str:
     """Ours, in the base folder that a variable names, or in the usual one: XDG has relative paths ignored."""
     base = os.environ.get(variable, "")
     if not os.path.isabs(base):
         base = os.path.expanduser(usual)  # a Path would raise where there is no home
-    return Path(base, _NAME)
+    return os.path.join(base, _NAME)
 
 
 def styles_dir() -> Path:
@@ -32,6 +46,8 @@ def styles_dir() -> Path:
     Raises:
         FileNotFoundError: Neither is there, so the installation is damaged.
     """
+    from pathlib import Path
+
     package = Path(__file__).resolve().parent.parent
     for folder in (package / "styles", package.parent / "styles"):
         if (folder / "app.tcss").is_file():

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from gpuconsole.core.errors import BadFile
-from gpuconsole.core.paths import state_dir
+from gpuconsole.core.paths import STORE, state_dir
 
-FILE = "gpuconsole.db"
+FILE = STORE
 """Its name in the state folder."""
 _BUSY_TIMEOUT_S = 5.0
 

@@ -6,12 +6,14 @@ import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from gpuconsole.engine.model import Container
-    from gpuconsole.host.model import GpuView, HostView
+    from gpuconsole.gpu.model import Gpu
+    from gpuconsole.host.model import HostView
 
 _QUICK_S = 0.2
 _NEWEST = 64
@@ -36,14 +38,19 @@ def with_containers(view: HostView, containers: Iterable[Container]) -> HostView
     return _given(view, {uuid: tuple(one.name for one in found) for uuid, found in claims.items()})
 
 
-def with_launches(view: HostView, launched: Sequence[Launched], *, proc: Path = Path("/proc")) -> HostView:
+def with_launches(view: HostView, launched: Sequence[Launched], *, proc: Path | str = "/proc") -> HostView:
     """``view``, where each GPU knows the remembered containers that were given it and run by what ``proc`` shows."""
+    return _given(view, names_of(launched, proc=proc))
+
+
+def names_of(launched: Sequence[Launched], *, proc: Path | str = "/proc") -> dict[str, tuple[str, ...]]:
+    """UUID of a GPU or instance → the remembered containers that were given it and run by what ``proc`` shows."""
     names: dict[str, tuple[str, ...]] = {}
     alive = _running({one.id for one in launched if one.gpus}, proc)
     for one in launched:
         for uuid in one.gpus if one.id in alive else ():
             names[uuid] = (*names.get(uuid, ()), one.name)
-    return _given(view, names)
+    return names
 
 
 def with_given(view: HostView, given: Mapping[str, tuple[str, ...]]) -> HostView:
@@ -54,12 +61,12 @@ def with_given(view: HostView, given: Mapping[str, tuple[str, ...]]) -> HostView
 def _given(view: HostView, names: Mapping[str, tuple[str, ...]]) -> HostView:
     if not names and not any(entry.given_to for entry in view.gpus):
         return view
-    return replace(view, gpus=tuple(replace(entry, given_to=_of(entry, names)) for entry in view.gpus))
+    return replace(view, gpus=tuple(replace(entry, given_to=of_gpu(entry.gpu, names)) for entry in view.gpus))
 
 
-def _of(entry: GpuView, names: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+def of_gpu(gpu: Gpu, names: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
     """Those who were given the GPU, or an instance of it: as a whole it is not free then."""
-    units = (entry.gpu.uuid, *(mig.uuid for mig in entry.gpu.migs))
+    units = (gpu.uuid, *(mig.uuid for mig in gpu.migs))
     return tuple(dict.fromkeys(name for uuid in units if uuid for name in names.get(uuid, ())))
 
 
@@ -71,22 +78,22 @@ def remembered(path: Path | None = None) -> tuple[Launched, ...]:
     Args:
         path: File of the records; None takes the usual one.
     """
-    from gpuconsole.core.paths import state_dir
-    from gpuconsole.core.store import FILE
+    from gpuconsole.core.paths import STORE, state_folder
 
-    file = path or state_dir() / FILE
-    return _records(file) if file.exists() else ()
+    file = path or os.path.join(state_folder(), STORE)
+    return _records(file) if os.path.exists(file) else ()
 
 
-def _records(file: Path) -> tuple[Launched, ...]:
+def _records(file: Path | str) -> tuple[Launched, ...]:
     import json
     import sqlite3
+    from pathlib import Path
 
     from gpuconsole.core.text import plain_line
 
     found = []
     try:
-        connection = sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True, timeout=_QUICK_S)
+        connection = sqlite3.connect(f"{Path(file).resolve().as_uri()}?mode=ro", uri=True, timeout=_QUICK_S)
         try:
             rows = connection.execute(
                 "SELECT container_id, name, gpus FROM launches WHERE ended_at IS NULL AND container_id IS NOT NULL"
@@ -103,14 +110,15 @@ def _records(file: Path) -> tuple[Launched, ...]:
     return tuple(found)
 
 
-def _running(ids: set[str], proc: Path) -> set[str]:
+def _running(ids: set[str], proc: Path | str) -> set[str]:
     """Those of ``ids`` that are containers with a process: the name of its control group says so, wherever it is."""
     found: set[str] = set()
     missing = {one.encode(): one for one in ids if len(one) == 64 and one.isalnum()}
     until = time.monotonic() + _SEARCH_S
     for name in _names(proc) if missing else ():
         try:
-            group = Path(proc, name, "cgroup").read_bytes()
+            with open(os.path.join(proc, name, "cgroup"), "rb") as file:
+                group = file.read()
         except OSError:
             continue
         for text in [text for text in missing if text in group]:
@@ -120,7 +128,7 @@ def _running(ids: set[str], proc: Path) -> set[str]:
     return found
 
 
-def _names(proc: Path) -> list[str]:
+def _names(proc: Path | str) -> list[str]:
     """Processes, the newest first."""
     try:
         return sorted(filter(str.isdecimal, os.listdir(proc)), key=int, reverse=True)

@@ -12,15 +12,15 @@ import math
 import os
 import stat
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gpuconsole.core.paths import state_dir
+from gpuconsole.core.paths import state_folder
 from gpuconsole.core.text import plain_line
 from gpuconsole.gpu.state import MemoryState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 SCHEMA = "gpuconsole.shared/1"
 MOST_BYTES = 256 * 1024
@@ -79,10 +79,10 @@ class Shared(NamedTuple):
     """When an engine told them."""
 
 
-def shared_path() -> Path:
+def shared_path() -> str:
     """The file, there or not; folders of a state are shared by machines, and what it says is of one."""
     name = "".join(char for char in os.uname().nodename if char.isalnum() or char in "-.") or "machine"
-    return state_dir() / f"shared-{name[:64]}.json"
+    return os.path.join(state_folder(), f"shared-{name[:64]}.json")
 
 
 def since_boot_s() -> float:
@@ -99,7 +99,7 @@ def boot_id() -> str:
         return ""
 
 
-def read_shared(path: Path | None = None) -> Shared | None:
+def read_shared(path: Path | str | None = None) -> Shared | None:
     """What the file says; None when there is none that can be believed.
 
     Args:
@@ -116,7 +116,7 @@ def read_shared(path: Path | None = None) -> Shared | None:
         return None
 
 
-def _content(path: Path) -> bytes | None:
+def _content(path: Path | str) -> bytes | None:
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except (OSError, ValueError):

@@ -13,6 +13,7 @@ import os
 import secrets
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpuconsole.services.shared import (
@@ -28,7 +29,6 @@ from gpuconsole.services.shared import (
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from gpuconsole.gpu.forecast_model import Assessment
     from gpuconsole.host.model import HostView
@@ -55,7 +55,7 @@ class SharedWriter:
 
     def __init__(self, *, pace_s: float = PACE_S, path: Path | None = None) -> None:
         self._pace_s = max(PACE_S, pace_s)
-        self._path = path or shared_path()
+        self._path = Path(path or shared_path())
         self.name = secrets.token_hex(8)
         """Names this writer in the file."""
         self.since = since_boot_s()

@@ -23,11 +23,13 @@ from typing import Any
 import pytest
 
 from gpuconsole.cli.glyphs import Glyphs
-from gpuconsole.cli.status_table import overview_text, tmux_line
+from gpuconsole.cli.status_line import tmux_line
+from gpuconsole.cli.status_table import overview_text
 from gpuconsole.cli.tables import width_of
 from gpuconsole.core.errors import ExitCode
 from gpuconsole.gpu.model import Ecc, Gpu, GpuSnapshot, GpuStatus, Mig
 from gpuconsole.gpu.names import short_name
+from gpuconsole.host.machine import read_machine
 from gpuconsole.host.model import GpuView, Holder, HostView
 from tests.rig import prepared
 from tests.rig.nvml import GIB, MIB, GpuProcess, NvmlBox, NvmlState, a100_mig, box, busy, gb10, h200, rtx4090
@@ -244,7 +246,10 @@ def test_without_a_driver_it_is_a_sentence_a_remedy_and_exit_code_3() -> None:
     assert done.returncode == ExitCode.NO_GPU
     assert done.stdout == ""
     assert done.stderr.startswith("gpuconsole: There is no NVIDIA driver on this machine")
-    assert "  → Install" in done.stderr
+    there = read_machine().pci_gpus
+    assert ("  → Install" in done.stderr, "none is needed" in done.stderr) == (bool(there), not there)
+    doctor = prepared.in_words(prepared.gpuconsole("doctor", env=without_driver())).stdout
+    assert ("none is needed" in doctor) is not bool(there), "the doctor says the same"
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from gpuconsole.cli.glyphs import Glyphs
-from gpuconsole.cli.status_table import overview_text, tmux_line
+from gpuconsole.cli.status_line import tmux_line
+from gpuconsole.cli.status_table import overview_text
 from gpuconsole.gpu.forecast_model import Assessment, Subject
 from gpuconsole.gpu.model import Gpu, GpuSnapshot
 from gpuconsole.gpu.state import MemoryState
@@ -64,25 +65,33 @@ def test_the_state_is_that_of_who_watches_while_it_is_fresh(nvml_box: NvmlBox) -
     )
     alone = json.loads(status(nvml_box, "--json"))["gpus"]
     assert [(gpu["state"], gpu["eta_s"], gpu["why"]) for gpu in alone] == [("steady", None, None)] * 2
-    SharedWriter().write(view(MemoryState.RISK, 245.0))
-    first, second = json.loads(status(nvml_box, "--json"))["gpus"]
+    writer, looks = SharedWriter(), iter(range(99))
+
+    def beside(*arguments: str, **more: str) -> str:
+        """What it says while a console is open, which writes again and again."""
+        writer.write(view(MemoryState.RISK, 245.0 - next(looks) / 10))
+        return status(nvml_box, *arguments, **more)
+
+    first, second = json.loads(beside("--json"))["gpus"]
     assert (first["state"], first["why"]) == ("risk", WHY)
     assert 200 < first["eta_s"] <= 245
     assert (second["state"], second["eta_s"], second["why"]) == ("steady", None, None)
-    table = status(nvml_box)
+    table = beside()
     rows = [line for line in table.splitlines() if " H200 " in line]
     assert [row.endswith("risk ~4 min") for row in rows] == [True, False]
     assert f"GPU 0: {WHY}." in table
-    assert status(nvml_box, "--tmux").startswith("#[fg=red]GPU 0/2 free · 0 H200 risk ~4 min ")
-    assert "#" not in status(nvml_box, "--tmux", NO_COLOR="1")
+    assert beside("--tmux").startswith("#[fg=red]GPU 0/2 free · 0 H200 risk ~4 min ")
+    assert "risk" in beside("--tmux", NO_COLOR="1")
+    assert "#" not in beside("--tmux", NO_COLOR="1")
     nvml_box.change_gpu(0, processes=(), used_bytes=0)
-    assert json.loads(status(nvml_box, "--json"))["gpus"][0]["state"] == "free", "one look sees that better"
+    assert json.loads(beside("--json"))["gpus"][0]["state"] == "free", "one look sees that better"
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\x00" * 999, b'{"schema": "gpuconsole.shared/1"}'])
 def test_a_damaged_file_is_no_failure(nvml_box: NvmlBox, content: bytes) -> None:
-    shared_path().parent.mkdir(parents=True)
-    shared_path().write_bytes(content)
+    path = Path(shared_path())
+    path.parent.mkdir(parents=True)
+    path.write_bytes(content)
     assert json.loads(status(nvml_box, "--json"))["gpus"]
     assert status(nvml_box, "--tmux").startswith(("#[fg", "GPU"))
 

@@ -46,7 +46,7 @@ def view(outlook: Assessment | None = None, *, uuid: str = "GPU-0", used: int = 
 @pytest.fixture
 def path() -> Path:
     """Where it is for this test's user."""
-    return shared_path()
+    return Path(shared_path())
 
 
 def known(path: Path) -> Shared:

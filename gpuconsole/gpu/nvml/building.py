@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from gpuconsole.gpu.model import Ecc, Gpu, GpuStatus, PcieLink
 from gpuconsole.gpu.nvml import codes
@@ -26,8 +25,7 @@ _FREQUENT = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(NamedTuple):
     """Readings of a GPU that are slow or seldom change, and when they were taken."""
 
     values: Mapping[str, Any]

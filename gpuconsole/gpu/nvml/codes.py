@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 UNINITIALIZED = 1
 INVALID_ARGUMENT = 2
@@ -53,8 +53,7 @@ def words(code: int) -> str:
     return _WORDS.get(code, f"the driver answered with error {code}")
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(NamedTuple):
     """Why there is nothing to read at all."""
 
     reason: str
@@ -77,6 +76,12 @@ DRIVER_CHANGED = Problem(
     "The NVIDIA driver was changed while gpuconsole was running.",
     "Start gpuconsole again; a running program cannot exchange the driver's library.",
 )
+
+NO_GPU_EITHER = (
+    "No NVIDIA GPU is on the PCI bus either, so none is needed; if there should be one, check the card's seat and "
+    "power, or the machine's pass-through."
+)
+"""What to do without a driver where no GPU waits for one."""
 
 _START_PROBLEMS = {
     LIBRARY_NOT_FOUND: Problem(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from gpuconsole.gpu.model import GpuProcess, ProcessKind
 from gpuconsole.gpu.nvml.codes import ABSENT, INSUFFICIENT_SIZE
@@ -25,8 +24,7 @@ _LISTS = (
 """A process in several lists is of the first kind that lists it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """A process as NVML lists it, with the MIG instance by number."""
 
     pid: int

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import time
-from pathlib import Path
 from typing import Any
 
 from gpuconsole.gpu.model import Gpu, GpuSnapshot, GpuStatus
 from gpuconsole.gpu.nvml import codes
 from gpuconsole.gpu.nvml.building import IDENTITY, Kept, answering, breakdown, failed, loss, sleeping
+from gpuconsole.gpu.nvml.bus import on_bus, read_line
 from gpuconsole.gpu.nvml.codes import Problem
 from gpuconsole.gpu.nvml.gateway import Failure, Gateway
 from gpuconsole.gpu.nvml.mig import outside, take_migs
@@ -25,7 +26,7 @@ class Reader:
         sysfs: Where the kernel shows its devices.
     """
 
-    def __init__(self, *, refresh_s: float = 30.0, sysfs: Path = Path("/sys")) -> None:
+    def __init__(self, *, refresh_s: float = 30.0, sysfs: str | os.PathLike[str] = "/sys") -> None:
         self._refresh_s = refresh_s
         self._sysfs = sysfs
         self._gateway: Gateway | None = None
@@ -95,7 +96,7 @@ class Reader:
         gateway = Gateway()
         failure = gateway.start()
         if failure is not None:
-            return codes.start_problem(failure.code, worked=self._first_driver is not None)
+            return self._start_problem(failure)
         self._take_versions(gateway)
         driver = self._versions.get("driver_version")
         self._first_driver = self._first_driver or driver
@@ -106,6 +107,12 @@ class Reader:
         self._gateway = gateway
         self._started_at = time.monotonic()
         return gateway
+
+    def _start_problem(self, failure: Failure) -> Problem:
+        problem = codes.start_problem(failure.code, worked=self._first_driver is not None)
+        if failure.code == codes.LIBRARY_NOT_FOUND and on_bus(self._sysfs) is False:
+            return problem._replace(hint=codes.NO_GPU_EITHER)
+        return problem
 
     def _take_versions(self, gateway: Gateway) -> None:
         sheet = Sheet(gateway, None)
@@ -167,11 +174,7 @@ class Reader:
         bus_id: str | None = kept.values.get("pci_bus_id") if kept else None
         if bus_id is None:
             return False
-        place = self._sysfs / "bus/pci/devices" / bus_id[-12:].lower() / "power/runtime_status"
-        try:
-            return place.read_text(encoding="ascii", errors="replace").strip() == "suspended"
-        except OSError:
-            return False
+        return read_line(self._sysfs, bus_id[-12:].lower(), "power/runtime_status") == "suspended"
 
     def _failed(self, index: int, failure: Failure) -> Gpu:
         key = self._keys.get(index, f"#{index}")

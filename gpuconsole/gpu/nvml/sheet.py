@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from gpuconsole.core.text import plain_line
 from gpuconsole.gpu.nvml.codes import ABSENT
@@ -17,8 +16,7 @@ class Implausible(ValueError):
     """The library answered with a value that cannot be; the text says why it is not shown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(NamedTuple):
     """One question to NVML and the field its answer goes to."""
 
     field: str

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
-from pathlib import Path
 from time import time
+from typing import TYPE_CHECKING
 
 from gpuconsole.gpu.model import GpuSnapshot
 from gpuconsole.gpu.nvml.codes import not_answering
 from gpuconsole.gpu.nvml.reader import Reader
+
+if TYPE_CHECKING:
+    import os
 
 _CLOSE_LIMIT_S = 0.2
 """How long closing waits for a driver that is to be let go. Who quits does not want to wait for it."""
@@ -61,7 +64,7 @@ class NvmlSource:
         limit_s: float = 5.0,
         start_limit_s: float = 20.0,
         refresh_s: float = 30.0,
-        sysfs: Path = Path("/sys"),
+        sysfs: str | os.PathLike[str] = "/sys",
     ) -> None:
         self._limit_s = limit_s
         self._start_limit_s = start_limit_s
