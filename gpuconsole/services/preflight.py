@@ -80,8 +80,9 @@ def warnings(findings: tuple[Finding, ...], force: Iterable[str] = ()) -> tuple[
 
 
 def _facts(session: Session, plan: LaunchPlan) -> Facts:
-    home = os.path.expanduser("~")
     info, local = plan.info, plan.info.local and not session.recorded
+    home = os.path.expanduser("~")
+    home = os.path.realpath(home) if local else home  # as the mounts are known: /home may lead to a larger disk
     needed, free = _disk(plan, session.pull_space.promised()) if local else (None, None)
     snapshot = session.gpus.snapshot() if plan.choice.units else None
     behind = {} if session.recorded else volume_folders(session.engine, plan.spec)

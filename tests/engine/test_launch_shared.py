@@ -104,6 +104,21 @@ def test_a_volume_over_the_engines_folder_is_refused(engine_modern: Engine, sess
         engine_modern.docker("volume", "rm", name)
 
 
+@pytest.mark.parametrize("linked", [False, True])
+def test_the_whole_home_is_told_of_wherever_its_links_lead(
+    engine_modern: Engine, session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, linked: bool
+) -> None:
+    image, disk, homes = engine_modern.load("small"), tmp_path / "disk", tmp_path / "home"
+    (disk / "anna" / "project").mkdir(parents=True)
+    if linked:
+        homes.symlink_to(disk)
+    home = (homes if linked else disk) / "anna"
+    monkeypatch.setenv("HOME", str(home))
+    for source, told in ((home, True), (disk / "anna", True), (disk, True), (home / "project", False)):
+        _, found = planned(session, image, volumes=(f"{source}:/x",))
+        assert ("home-mount" in found) == told, source
+
+
 def test_devices_are_judged_by_what_they_are(engine_modern: Engine, session: Session) -> None:
     image = engine_modern.load("small")
     for device, slug in (("/dev/kmsg", "dangerous-device"), ("/dev/none-of-this-name", "device-missing")):
