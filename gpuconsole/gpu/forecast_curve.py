@@ -47,7 +47,8 @@ class Curve:
         self.moved_t = self.last_t
         """When it last rose, to whatever height."""
         self._busy_s = 0.0
-        self._quiet: Point | None = self.points[0] if self.points else None
+        self._quiet: Point | None = None
+        """The sample since which it has computed more than half of the time; None while that is the last one."""
         self._low = 0.0
         self._crest = Point(self.last_t, 0.0)
         self._trough: Point | None = None
@@ -68,10 +69,8 @@ class Curve:
             value: Bytes.
             busy: Share of the time since the last sample in which whoever holds it computed; 0 where nobody knows.
         """
-        self._busy_s += busy * (t - self.last_t)
-        quiet = self._quiet
-        if quiet is None or 2 * self._busy_s - t <= 2 * quiet.busy_s - quiet.t:
-            self._quiet = Point(t, value, 0, self._busy_s)
+        if self.points and (busy or self._quiet is not None):
+            self._compute(t, busy)
         if value == self.value and self._trough is None and self.points:  # most samples of most memories
             if value >= self._crest.level:
                 self._crest = Point(t, value)
@@ -90,6 +89,16 @@ class Curve:
         self._follow(t, value)
         self._raise(t, value)
 
+    def _compute(self, t: float, busy: float) -> None:
+        """Find the sample at which twice the time computed less the time was least: there computing began, if it did.
+
+        Called before the sample is taken.
+        """
+        now = self._busy_s + busy * (t - self.last_t)
+        quiet = self._quiet or Point(self.last_t, self.value, 0, self._busy_s)
+        self._quiet = quiet if 2 * now - t > 2 * quiet.busy_s - quiet.t else None
+        self._busy_s = now
+
     def _has_begun_anew(self, value: float) -> bool:
         """Less than half of what it rested at is another use of the memory, as after a model was unloaded."""
         if value >= self.high / 2:
@@ -105,8 +114,8 @@ class Curve:
         return max(range(len(rests)), key=lambda i: rests[i]) if rests else 0
 
     def _begin(self, t: float, value: float) -> None:
-        self._quiet = Point(t, value, 0, self._busy_s)
-        self.points = [self._quiet]
+        self._quiet = None
+        self.points = [Point(t, value, 0, self._busy_s)]
         self.peaks.clear()
         self.climbs.clear()
         self._climbing.clear()
@@ -176,8 +185,9 @@ class Curve:
         self.points.append(point)
         if len(self.points) > _POINTS:
             self._merge()
-        if not self.cyclic and self._quiet is not None:
-            past = Past(self.born, self._rest_settles, self.sampling_s, self.capacity, self._quiet)
+        if not self.cyclic:
+            quiet = self._quiet or Point(self.last_t, self.value, 0, self._busy_s)
+            past = Past(self.born, self._rest_settles, self.sampling_s, self.capacity, quiet)
             self.base = loading_end(self.points, past, self._settings)
 
     def _merge(self) -> None:

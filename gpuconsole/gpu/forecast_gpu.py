@@ -121,7 +121,7 @@ class GpuWatch:
             if not self._grown:
                 self._alarm.forget()
         called = {process.pid: process.name for process in gpu.processes or ()}
-        computes = _who_computes(gpu, total, held)
+        computes, busy = _who_computes(gpu, total, held), (gpu.utilization_pct or 0.0) / 100
         for name, (pid, value) in held.items():
             holder = self._holders.get(name)
             if holder is None:
@@ -130,7 +130,7 @@ class GpuWatch:
                 holder = self._holders[name] = Holder(curve, TrendReader(curve, self._settings), pid)
             holder.name = called.get(pid, "") if pid is not None else ""
             holder.curve.capacity = total
-            holder.curve.feed(t, value, (gpu.utilization_pct or 0.0) / 100 if name == computes else 0.0)
+            holder.curve.feed(t, value, busy if name == computes else 0.0)
             holder.loading = holder.reader.loading(t)
         return [each for each in gone if each is not None]
 
@@ -238,6 +238,10 @@ def _who_computes(gpu: GpuMemory, total: int, held: dict[str, tuple[int | None, 
         return None
     if _ALL in held:
         return _ALL if len({process.pid for process in gpu.processes}) == 1 else None
-    values = {name: value for name, (pid, value) in held.items() if pid is not None}
-    most = max(values, key=values.__getitem__, default=None)
-    return most if most is not None and sum(values.values()) - values[most] < _BESIDE * total else None
+    most, largest, together = None, -1.0, 0.0
+    for name, (pid, value) in held.items():
+        if pid is not None:
+            together += value
+            if value > largest:
+                most, largest = name, value
+    return most if together - largest < _BESIDE * total else None
