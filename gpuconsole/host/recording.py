@@ -2,7 +2,8 @@
 
 ``sample`` lines hold what a forecaster reads of the GPUs and the host. The console adds lines of its own beside them
 (``host``, ``container``, ``containers``, ``images``, ``engine``, ``link``, ``runs``, ``log``, ``facts``); a reader
-skips the types and fields it does not know. A name that ends in ``.gz`` is a compressed file.
+skips the types and fields it does not know. Under a name that ends in ``.gz`` it is written compressed; read it is by
+what the file holds.
 """
 
 from __future__ import annotations
@@ -23,13 +24,14 @@ from gpuconsole.core.errors import BadFile, NotFound
 from gpuconsole.core.text import plain_line
 from gpuconsole.gpu.forecast_model import HOST_ID, SHM_OF, GpuMemory, MemorySample, Subject
 from gpuconsole.gpu.model import Gpu, GpuSnapshot
+from gpuconsole.host.longfile import GZIP_MAGIC
 from gpuconsole.host.memories import ram_of_host, shm_of_host
 
 FORMAT = "gpuconsole-recording"
 VERSION = 1
 """Of the format; raised only when an older reader would misunderstand a newer file."""
 _COMPRESSED = ".gz"
-_LONGEST_LINE = 16 * 2**20
+LONGEST_LINE = 16 * 2**20
 """Characters; longer ones are no line of ours, and would fill the memory."""
 
 
@@ -187,17 +189,32 @@ def read_recording(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def _objects(file: IO[str], name: str) -> Iterator[tuple[int, dict[str, Any]]]:
     number = 0
-    while text := file.readline(_LONGEST_LINE):
+    while text := file.readline(LONGEST_LINE):
         number += 1
         try:
             data = json.loads(text, parse_constant=_no_number)
         except (ValueError, RecursionError) as error:
-            if number > 1 and not text.endswith("\n") and len(text) < _LONGEST_LINE:
+            if number > 1 and not text.endswith("\n") and len(text) < LONGEST_LINE:
                 return
             raise _malformed(name, number, "it is no JSON") from error
         if not isinstance(data, dict) or not isinstance(data.get("type"), str):
             raise _malformed(name, number, "it has no type")
         yield number, data
+
+
+def line_of_text(text: str) -> dict[str, Any]:
+    """One line of a recording.
+
+    Raises:
+        ValueError, RecursionError: It is none.
+    """
+    try:
+        data = json.loads(text, parse_constant=_no_number)
+    except ValueError:
+        raise ValueError("it is no JSON") from None
+    if not isinstance(data, dict) or not isinstance(data.get("type"), str):
+        raise ValueError("it has no type")
+    return data
 
 
 def _no_number(word: str) -> float:
@@ -225,8 +242,11 @@ def malformed(path: Path, number: int, why: str) -> BadFile:
 
 
 def _opened(path: Path, mode: str) -> IO[str]:
+    if mode == "r":
+        # What it holds counts, not what it is called: files are renamed, and unpacked by whoever sends them on.
+        raw = path.open("rb")
+        packed = raw.peek(2)[:2] == GZIP_MAGIC
+        return io.TextIOWrapper(gzip.GzipFile(fileobj=raw) if packed else raw, encoding="utf-8", errors="replace")
     if path.suffix != _COMPRESSED:
         return path.open(mode, encoding="utf-8", errors="replace")
-    if mode == "r":
-        return io.TextIOWrapper(gzip.GzipFile(path, "rb"), encoding="utf-8", errors="replace")
     return io.TextIOWrapper(gzip.GzipFile(path, "wb", mtime=0), encoding="utf-8", write_through=True)

@@ -75,7 +75,8 @@ class Player:
         """Where somebody wants to go, until that moment is known."""
         self.share = 0.0
         """How much of the way there is gone, from 0 to 1."""
-        self._times = [event.at for event in recording.events]
+        self._times = recording.times
+        self._first_s = recording.first_look_s
         self._past = Past(recording.began_at)
         self._copies = Copies()
         self._playing = threading.RLock()
@@ -111,7 +112,7 @@ class Player:
     @property
     def first_s(self) -> float:
         """The first moment at which the GPUs are known; before it there is nothing to see."""
-        return next((event.at for event in self.recording.events if event.kind == "host"), 0.0)
+        return self._first_s
 
     def seek(self, position_s: float) -> None:
         """Go to that second, forward or back; what is known there is told as soon as it is found out."""

@@ -24,6 +24,8 @@ class Moment:
 
 def moments_of(recording: Recording) -> tuple[Moment, ...]:
     """What happened between the first list of containers and the end, oldest first; things of one moment are one."""
+    if (changes := getattr(recording.events, "changes", None)) is not None:
+        return _moments_of_changes(changes, recording)
     found: dict[float, list[str]] = {}
     before: dict[str, Container] | None = None
     for event in recording.events:
@@ -34,6 +36,19 @@ def moments_of(recording: Recording) -> tuple[Moment, ...]:
                 found.setdefault(event.at, []).extend(words)
             before = now
     return tuple(Moment(at, "; ".join(words)) for at, words in found.items())
+
+
+def _moments_of_changes(changes: list[tuple[float, Container]], recording: Recording) -> tuple[Moment, ...]:
+    """The same of a long one, whose lists are not read for it: what was removed while it ran is left out."""
+    first = recording.events.first("containers")  # type: ignore[attr-defined]
+    found: dict[float, list[str]] = {}
+    known: dict[str, Container] = {}
+    for at, one in changes:
+        before = {one.id: known[one.id]} if one.id in known else {}
+        if at > first and (words := [*_changes(before, {one.id: one})]):
+            found.setdefault(at, []).extend(words)
+        known[one.id] = one
+    return tuple(Moment(at, "; ".join(words)) for at, words in sorted(found.items()))
 
 
 def _changes(before: dict[str, Container], now: dict[str, Container]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from gpuconsole.engine.model import Container, EngineInfo
 from gpuconsole.gpu.forecast_model import MemorySample
 from gpuconsole.host.bareview import bare_view
 from gpuconsole.host.facts import LaunchFacts
+from gpuconsole.host.longfile import GZIP_MAGIC
 from gpuconsole.host.model import HostView
 from gpuconsole.host.recorded import SampleReader
 from gpuconsole.host.recording import malformed, read_recording
@@ -22,11 +23,13 @@ from gpuconsole.services.feed import EngineLink
 from gpuconsole.services.images import ImageView
 from gpuconsole.services.runs import Run
 
+LONG, LONG_PACKED = 6 * 2**20, 384 * 2**10
+"""Bytes from which on a recording is read as it is played; of a compressed one the second."""
 _LATEST = 1e11
 """Seconds since the epoch, or since the start; later times are a fault of the file."""
 
 
-_NO_ENGINE = EngineLink(
+NO_ENGINE = EngineLink(
     connected=False,
     message="GPU memory alone was recorded: there are no containers and no images to show.",
     hint="The GPUs stand above, who held them in the list of processes.",
@@ -54,13 +57,27 @@ class Recording:
     host: str
     user: str
     """Who recorded it."""
-    events: tuple[Event, ...] = ()
+    events: Sequence[Event] = ()
     """In the order of their time."""
 
     @property
     def length_s(self) -> float:
         """Seconds from the first to the last event."""
-        return self.events[-1].at if self.events else 0.0
+        times = self.times
+        return times[-1] if times else 0.0
+
+    @property
+    def times(self) -> Sequence[float]:
+        """When each event was, in seconds since the start."""
+        known: Sequence[float] | None = getattr(self.events, "times", None)
+        return [event.at for event in self.events] if known is None else known
+
+    @property
+    def first_look_s(self) -> float:
+        """When the GPUs were looked at first; before it there is nothing to see."""
+        if (first := getattr(self.events, "first", None)) is not None:
+            return float(first("host"))
+        return next((event.at for event in self.events if event.kind == "host"), 0.0)
 
 
 def load(path: Path) -> Recording:
@@ -70,6 +87,10 @@ def load(path: Path) -> Recording:
         NotFound: There is no such file.
         BadFile: It cannot be read, is no recording, or holds nothing the console could show.
     """
+    return _long(path) if _is_long(path) else _whole(path)
+
+
+def _whole(path: Path) -> Recording:
     header: dict[str, Any] = {}
     events: list[Event] = []
     containers: dict[str, Container] = {}
@@ -77,39 +98,71 @@ def load(path: Path) -> Recording:
     bare: list[Event] | None = []  # what is shown where memory alone was recorded
     for number, line in read_recording(path):
         try:
-            sample = _sample(samples, line)
+            sample = sample_of(samples, line)
             if number == 1:
                 header = line
-                _number(line, "began_at", default=0.0)
+                time_of(line, "began_at", default=0.0)
             elif sample is not None:
-                events.append(Event(_number(line, "t"), "sample", sample))
+                events.append(Event(time_of(line, "t"), "sample", sample))
                 if bare is not None:
-                    taken_at = _number(header, "began_at", default=0.0) + sample.t
-                    bare.append(Event(_number(line, "t"), "host", bare_view(sample, line, header, taken_at=taken_at)))
-            elif line["type"] in _READ:
+                    taken_at = time_of(header, "began_at", default=0.0) + sample.t
+                    bare.append(Event(time_of(line, "t"), "host", bare_view(sample, line, header, taken_at=taken_at)))
+            elif line["type"] in KINDS:
                 bare = None if line["type"] == "host" else bare
-                events.append(Event(_number(line, "t"), line["type"], _READ[line["type"]](line, containers)))
+                body = KINDS[line["type"]](line, containers)
+                containers |= {body.id: body} if isinstance(body, Container) else {}
+                events.append(Event(time_of(line, "t"), line["type"], body))
         except ValueError as error:
             raise malformed(path, number, str(error)) from error
     if any(event.body.gpus for event in bare or ()):
-        events += [*(bare or ()), Event(0.0, "link", _NO_ENGINE)]  # the order of those of one time stays
+        events += [*(bare or ()), Event(0.0, "link", NO_ENGINE)]  # the order of those of one time stays
     elif bare is not None:
-        raise BadFile(
-            f"{plain_line(str(path))} holds nothing the console could show: no GPU and no container is in it.",
-            hint="'gpuconsole --replay' plays recordings of the console.",
-        )
+        raise nothing_to_show(path)
     events.sort(key=lambda event: event.at)
-    return Recording(
-        name=plain_line(path.name),
-        began_at=_number(header, "began_at", default=0.0),
-        host=plain_line(str(header.get("host") or "recording"), limit=24),
-        user=plain_line(str(header.get("user") or ""), limit=64),
-        events=tuple(events),
+    return _recording(path, header, tuple(events))
+
+
+def nothing_to_show(path: Path) -> BadFile:
+    """The failure of a recording without anything in it."""
+    return BadFile(
+        f"{plain_line(str(path))} holds nothing the console could show: no GPU and no container is in it.",
+        hint="'gpuconsole --replay' plays recordings of the console.",
     )
 
 
-def _sample(reader: SampleReader, line: Mapping[str, Any]) -> MemorySample | None:
-    """The sample of a line, if it is one.
+def _recording(path: Path, header: Mapping[str, Any], events: Sequence[Event]) -> Recording:
+    return Recording(
+        name=plain_line(path.name),
+        began_at=time_of(header, "began_at", default=0.0),
+        host=plain_line(str(header.get("host") or "recording"), limit=24),
+        user=plain_line(str(header.get("user") or ""), limit=64),
+        events=events,
+    )
+
+
+def _is_long(path: Path) -> bool:
+    """It would take too long, and too much memory, to read it whole before it is shown."""
+    try:
+        with path.open("rb") as file:
+            return path.stat().st_size > (LONG_PACKED if file.read(2) == GZIP_MAGIC else LONG)
+    except OSError:
+        return False  # that is told by who reads it
+
+
+def _long(path: Path) -> Recording:
+    from gpuconsole.services.replaylong import LongEvents
+
+    lines = read_recording(path)
+    _, header = next(lines)
+    try:
+        time_of(header, "began_at", default=0.0)
+    except ValueError as error:
+        raise malformed(path, 1, str(error)) from error
+    return _recording(path, header, LongEvents(path, header))
+
+
+def sample_of(reader: SampleReader, line: Mapping[str, Any]) -> MemorySample | None:
+    """The sample that a line of a recording is, if it is one.
 
     Raises:
         ValueError: It is not what such a line must be.
@@ -120,7 +173,12 @@ def _sample(reader: SampleReader, line: Mapping[str, Any]) -> MemorySample | Non
         raise ValueError(f"it is no {plain_line(line['type'], limit=20)} ({error})") from error
 
 
-def _number(line: Mapping[str, Any], key: str, *, default: float | None = None) -> float:
+def time_of(line: Mapping[str, Any], key: str, *, default: float | None = None) -> float:
+    """A time in a line of a recording.
+
+    Raises:
+        ValueError: It is none.
+    """
     value = line.get(key, default)
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < _LATEST:
         raise ValueError(f"{key} is no time")
@@ -128,7 +186,7 @@ def _number(line: Mapping[str, Any], key: str, *, default: float | None = None) 
 
 
 _NOBODY = {"id": "", "name": "", "image": "", "image_id": "", "state": "unknown"}
-_Known = dict[str, Container]
+_Known = Mapping[str, Container]
 
 
 def _list(line: Mapping[str, Any], key: str) -> list[Any]:
@@ -139,9 +197,7 @@ def _list(line: Mapping[str, Any], key: str) -> list[Any]:
 
 
 def _container(line: Mapping[str, Any], known: _Known) -> Container:
-    container = revive(Container, line.get("container"))
-    known[container.id] = container
-    return container
+    return revive(Container, line.get("container"))
 
 
 def _views(line: Mapping[str, Any], known: _Known) -> tuple[ContainerView, ...]:
@@ -173,7 +229,7 @@ class Output:
     text: str
 
 
-_READ: dict[str, Callable[[Mapping[str, Any], _Known], Any]] = {
+KINDS: dict[str, Callable[[Mapping[str, Any], _Known], Any]] = {
     "host": lambda line, known: revive(HostView, line.get("view")),
     "container": _container,
     "containers": _views,
