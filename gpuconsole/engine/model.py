@@ -209,6 +209,8 @@ class Usage:
     pids: int | None = None
     network_rx_bytes: int | None = None
     network_tx_bytes: int | None = None
+    memory_kept_bytes: int | None = None
+    """Without any page cache of files: what the kernel cannot take back, and what kills a container at its limit."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -176,7 +176,8 @@ def _container_pools(containers: Sequence[Container], usages: Mapping[str, Usage
             continue
         usage = usages.get(one.id)
         if usage is not None:
-            yield PoolMemory(Subject.CONTAINER, one.id, one.name, usage.memory_bytes, usage.memory_limit_bytes)
+            used = usage.memory_bytes if usage.memory_kept_bytes is None else usage.memory_kept_bytes
+            yield PoolMemory(Subject.CONTAINER, one.id, one.name, used, usage.memory_limit_bytes)
         elif one.memory_limit_bytes is not None:
             yield PoolMemory(Subject.CONTAINER, one.id, one.name, None, one.memory_limit_bytes)
         if one.pid is not None and has_own_shm(one):

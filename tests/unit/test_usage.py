@@ -17,25 +17,26 @@ def put(root: Path, path: str, text: str) -> None:
     target.write_text(text)
 
 
-def version2(root: Path, *, cpu_usec: int = 1_000_000) -> None:
+def version2(root: Path, *, cpu_usec: int = 1_000_000, active: int = 5) -> None:
     group = f"sys/fs/cgroup/system.slice/docker-{ID}.scope"
     put(root, "sys/fs/cgroup/cgroup.controllers", "cpu memory pids\n")
     put(root, "proc/42/cgroup", f"0::/system.slice/docker-{ID}.scope\n")
     put(root, f"{group}/memory.current", f"{300 * 2**20}\n")
-    put(root, f"{group}/memory.stat", f"anon 1\nfile 2\ninactive_file {100 * 2**20}\nactive_file 5\n")
+    put(root, f"{group}/memory.stat", f"anon 1\nfile 2\ninactive_file {100 * 2**20}\nactive_file {active}\n")
     put(root, f"{group}/memory.max", "max\n")
     put(root, f"{group}/pids.current", "7\n")
     put(root, f"{group}/cpu.stat", f"usage_usec {cpu_usec}\nuser_usec 1\n")
 
 
-def version1(root: Path, *, cpu_nsec: int = 10**9) -> None:
+def version1(root: Path, *, cpu_nsec: int = 10**9, active: int = 5) -> None:
     put(
         root,
         "proc/42/cgroup",
         f"9:name=systemd:/docker/{ID}\n4:memory:/docker/{ID}\n2:cpu,cpuacct:/docker/{ID}\n0::/\n",
     )
     put(root, f"sys/fs/cgroup/memory/docker/{ID}/memory.usage_in_bytes", f"{300 * 2**20}\n")
-    put(root, f"sys/fs/cgroup/memory/docker/{ID}/memory.stat", f"cache 9\ntotal_inactive_file {100 * 2**20}\n")
+    stat = f"cache 9\nactive_file 1\ntotal_inactive_file {100 * 2**20}\ntotal_active_file {active}\n"
+    put(root, f"sys/fs/cgroup/memory/docker/{ID}/memory.stat", stat)
     put(root, f"sys/fs/cgroup/memory/docker/{ID}/memory.limit_in_bytes", "9223372036854771712\n")
     put(root, f"sys/fs/cgroup/cpuacct/docker/{ID}/cpuacct.usage", f"{cpu_nsec}\n")
 
@@ -46,6 +47,15 @@ def test_memory_leaves_out_the_cache_that_can_be_reclaimed_and_no_limit_is_none(
     usage = UsageReader(tmp_path).read({ID: 42})[ID]
     assert usage.memory_bytes == 200 * 2**20
     assert usage.memory_limit_bytes is None
+
+
+@pytest.mark.parametrize("layout", [version1, version2])
+def test_files_that_are_read_again_are_no_memory_that_is_kept(tmp_path: Path, layout: object) -> None:
+    layout(tmp_path, active=150 * 2**20)  # type: ignore[operator]
+    usage = UsageReader(tmp_path).read({ID: 42})[ID]
+    assert (usage.memory_bytes, usage.memory_kept_bytes) == (200 * 2**20, 50 * 2**20)
+    layout(tmp_path, active=10**15)  # type: ignore[operator]
+    assert UsageReader(tmp_path).read({ID: 42})[ID].memory_kept_bytes == 0, "read a moment later, and never negative"
 
 
 def test_cpu_is_unknown_at_the_first_look_and_a_share_of_the_time_after(
