@@ -22,7 +22,9 @@ _SHM = re.compile(
 _WORKER_KILLED = re.compile(
     r"DataLoader worker \(pid(?:\(s\))? [\d, ]+\).*(?:killed by signal: Killed|exited unexpect)"
 )
-_HOST_OOM = re.compile(r"Out of memory: Killed process|Cannot allocate memory|MemoryError\b", re.IGNORECASE)
+_HOST_OOM = re.compile(r"Out of memory: Killed process", re.IGNORECASE)
+_REFUSED = re.compile(r"Cannot allocate memory|(?<!OutOf)MemoryError\b|std::bad_alloc|DefaultCPUAllocator: .*allocate")
+"""A program was not given memory: nobody ended it for that."""
 _DISK = re.compile(r"No space left on device", re.IGNORECASE)
 _NOTABLE = 0.1
 """Share of the GPU from which memory counts: reserved and unused, or held by others."""
@@ -195,14 +197,18 @@ def _container(death: Death) -> Cause | None:
 def _host(death: Death) -> Cause | None:
     worker = any(_WORKER_KILLED.search(line) for line in death.lines)
     said = any(_HOST_OOM.search(line) for line in death.lines)
-    if death.exit_code == 0 or not (death.kernel_killed or said or (worker and not death.asked_to_stop)):
+    refused = any(_REFUSED.search(line) for line in death.lines)
+    if death.exit_code == 0 or not (death.kernel_killed or said or refused or (worker and not death.asked_to_stop)):
         return None
-    certain = death.kernel_killed or said
+    if death.kernel_killed or said:
+        told = "The machine's memory was over, and the kernel ended a process of it."
+    elif refused:
+        told = "It asked for memory (RAM, not the GPU's) and got none: too little was left, or the size is wrong."
+    else:
+        told = "A DataLoader worker was killed from outside, most likely because the machine's memory was over."
     return Cause(
         "host-out-of-memory",
-        "The machine's memory was over, and the kernel ended a process of it."
-        if certain
-        else "A DataLoader worker was killed from outside, most likely because the machine's memory was over.",
+        told,
         (
             "Use fewer DataLoader workers, or a smaller cache of the data.",
             "Set --memory, so that no other work is hit.",

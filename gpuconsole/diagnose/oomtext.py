@@ -26,9 +26,12 @@ _PRIVATE = re.compile(_SIZE + r" allocated in private pools", re.IGNORECASE)
 _OTHER = re.compile(r"\bProcess (\d{1,10}) has " + _SIZE + r" memory in use", re.IGNORECASE)
 _BARE = re.compile(
     r"CUDA error: out of memory|CUDA driver error: out of memory|cudaErrorMemoryAllocation|CUDA_ERROR_OUT_OF_MEMORY|"
-    r"CUBLAS_STATUS_ALLOC_FAILED|CUDNN_STATUS_ALLOC_FAILED|out of memory \(allocated |Cuda failure 2 'out of memory'",
+    r"CUBLAS_STATUS_ALLOC_FAILED|CUDNN_STATUS_ALLOC_FAILED|out of memory \(allocated |Cuda failure 2 'out of memory'|"
+    r"would exceed allowed memory|^\W*(?:rank\d+\W+)?torch(?:\.cuda)?\.OutOfMemoryError\b",
     re.IGNORECASE,
 )
+_OF_RAM = re.compile(r"DefaultCPUAllocator|alloc_cpu\.cpp", re.IGNORECASE)
+"""PyTorch tells of the machine's memory in the same words."""
 _LONGEST = 8
 """Lines that one message may be broken over."""
 
@@ -67,6 +70,8 @@ def find_cuda_oom(lines: Sequence[str]) -> CudaOom | None:
     """The last message about GPU memory in some output; None when there is none."""
     for start in range(len(lines) - 1, -1, -1):
         text = lines[start]
+        if _OF_RAM.search(text):
+            continue
         if _ABSURD.search(text):
             return CudaOom(absurd=True)
         if _BEGIN.search(text):

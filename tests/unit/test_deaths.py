@@ -168,6 +168,29 @@ def test_causes(death: Death, wanted: str | None) -> None:
         assert all(advice.endswith(".") for advice in cause.advice)
 
 
+@pytest.mark.parametrize(
+    ("line", "memory", "by_kernel"),
+    [
+        ("torch.OutOfMemoryError: Allocation on device 0 would exceed allowed memory. (out of memory)",
+         Memory.GPU, False),
+        ("[rank1]: torch.cuda.OutOfMemoryError", Memory.GPU, False),
+        ("RuntimeError: [enforce fail at alloc_cpu.cpp:117] err == 0. DefaultCPUAllocator: can't allocate memory: you "
+         "tried to allocate 400000000000 bytes. Error code 12 (Cannot allocate memory)", Memory.HOST, False),
+        ("numpy._core._exceptions._ArrayMemoryError: Unable to allocate 93.1 TiB for an array", Memory.HOST, False),
+        ("MemoryError", Memory.HOST, False),
+        ("terminate called after throwing an instance of 'std::bad_alloc'", Memory.HOST, False),
+        ("Out of memory: Killed process 7 (python)", Memory.HOST, True),
+    ],
+)  # fmt: skip
+def test_which_memory_it_was_and_the_kernel_is_named_only_where_it_did_it(
+    line: str, memory: Memory, by_kernel: bool
+) -> None:
+    cause = explain(Death(1, lines=("before", line, "after")))
+    assert cause is not None
+    assert cause.memory is memory
+    assert ("kernel" in cause.sentence) == by_kernel
+
+
 def advice(*lines: str, allocator: str = "") -> str:
     cause = explain(Death(1, lines=lines, allocator=allocator))
     assert cause is not None
