@@ -17,7 +17,10 @@ _OTHER_IPC = ("host", "container:")
 
 
 def ram_of_host(root: Path = Path("/")) -> tuple[int | None, int | None]:
-    """Bytes of RAM that cannot be had for more, and of all RAM; None for what the kernel does not tell."""
+    """Bytes of RAM that cannot be had for more, and of all RAM; None for what the kernel does not tell.
+
+    The cache of ZFS is given back when programs need it, and the kernel counts it as used: it grows with what is read.
+    """
     try:
         with (root / "proc/meminfo").open("rb", buffering=0) as file:
             text = file.read(_LONGEST)
@@ -31,7 +34,19 @@ def ram_of_host(root: Path = Path("/")) -> tuple[int | None, int | None]:
             if len(found) == 2:
                 break
     total, available = found.get(b"MemTotal"), found.get(b"MemAvailable")
-    return None if total is None or available is None else max(0, total - available), total
+    return None if total is None or available is None else max(0, total - available - _zfs_cache(root)), total
+
+
+def _zfs_cache(root: Path) -> int:
+    """Bytes that ZFS can give back; 0 where there is none."""
+    try:
+        with (root / "proc/spl/kstat/zfs/arcstats").open("rb", buffering=0) as file:
+            text = file.read(_LONGEST)
+    except OSError:
+        return 0
+    found = {words[0]: int(words[2]) for line in text.splitlines() if len(words := line.split()) == 3
+             and words[0] in (b"size", b"c_min") and words[2].isdigit()}  # fmt: skip
+    return max(0, found.get(b"size", 0) - found.get(b"c_min", 0))
 
 
 def shm_of_host(root: Path = Path("/")) -> tuple[int | None, int | None]:
