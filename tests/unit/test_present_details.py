@@ -208,8 +208,10 @@ def test_a_lost_gpu_and_one_with_instances() -> None:
     lost = GpuView(Gpu(1, "GPU-1", "NVIDIA H200", status=GpuStatus.LOST, problem="GPU is lost."))
     assert "GPU is lost." in text_of(gpudetails.now_fields(lost, width=80, glyphs=UNICODE))
     mig = Mig("MIG-1", "3g.20gb", 1, 0, 20 * 2**30, None)
-    text = text_of(gpudetails.fields(GpuView(Gpu(0, "GPU-0", "A100", mig_enabled=True, migs=(mig,))), GpuSnapshot(NOW)))
-    assert "3g.20gb  –/20.0 GiB" in text
+    divided = GpuView(Gpu(0, "GPU-0", "A100", mig_enabled=True, migs=(mig,)))
+    assert "3g.20gb  –/20.0 GiB" in text_of(gpudetails.fields(divided, GpuSnapshot(NOW)))
+    now = text_of(gpudetails.now_fields(divided, width=80, glyphs=UNICODE))
+    assert "its instances are not watched over time" in now, "no forecast is no calm"
 
 
 def test_an_instance_of_which_little_is_known_says_why() -> None:

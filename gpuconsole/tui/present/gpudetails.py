@@ -44,7 +44,7 @@ def now_fields(view: GpuView, *, width: int, glyphs: Glyphs) -> tuple[Field, ...
 def _forecast(view: GpuView) -> Cell | None:
     """Where its memory is going, and why that is thought; the word and the time stand above."""
     if view.outlook is None:
-        return None
+        return unknown("its instances are not watched over time") if view.gpu.migs else None
     from gpuconsole.tui.present.outlook import ALARMING, is_worth_telling
 
     said = view.outlook
