@@ -8,11 +8,15 @@ import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gpuconsole.core.errors import BadFile
 from gpuconsole.core.store import Store
 from gpuconsole.launch.references import NO_REFERENCES, References
 from gpuconsole.services.secrets import MASK, mask_arguments, mask_text, mask_value
+
+if TYPE_CHECKING:
+    from gpuconsole.services.profilefilling import Filling
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS launch_drafts (folder TEXT PRIMARY KEY, written_at REAL NOT NULL, typed TEXT NOT NULL);
@@ -42,6 +46,8 @@ class Drafts:
         self.problem: BadFile | None = None
         self.unsent: dict[str, str] | None = None
         """What was typed into a form that was left without launching; only as long as this program runs."""
+        self.unsent_filling: Filling | None = None
+        """The profile that form began as, also where its name was taken away since."""
 
     def last(self, folder: str) -> dict[str, str]:
         """What was launched last from ``folder``; empty when nothing is known."""

@@ -283,6 +283,33 @@ async def test_what_a_projects_profile_takes_from_outside_is_asked_once_and_not_
     assert len(names(engine_modern)) == 2
 
 
+async def test_what_it_takes_is_asked_also_once_its_name_is_gone_and_the_form_was_left(
+    engine_modern: Engine, tmp_path: Path, project: Path, small: str
+) -> None:
+    (tmp_path / "outside").mkdir()
+    (project / "gpuconsole.toml").write_text(
+        f'[profiles.out]\nimage = "{small}"\ngpus = "none"\ncommand = "sleep 1000"\n'
+        f'volumes = ["../outside:/o"]\nenv = {{ HF_TOKEN = "{SECRET}" }}\n'
+    )
+    app = console(engine_modern.host, tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        fields = await opened(pilot, app)
+        await named(pilot, app, "out")
+        fields.go_to("profile")
+        await pilot.press("end", "ctrl+u", "escape")
+        await until(pilot, lambda: on_main(app), what="left")
+        fields = await opened(pilot, app)
+        assert fields.value("profile") == ""
+        assert "outside:/o" in fields.value("volumes")
+        without_joining(app)
+        await pilot.press("f5")
+        await until(pilot, lambda: isinstance(app.screen, QuestionScreen), what="the question")
+        await pilot.press("y")
+        await until(pilot, lambda: on_main(app), what="launched")
+    (name,) = names(engine_modern)
+    assert f"HF_TOKEN={SECRET}" in inspect(engine_modern, name)["Config"]["Env"], "what is hidden is meant all the same"
+
+
 # --- saved ---
 
 

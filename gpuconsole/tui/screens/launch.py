@@ -109,6 +109,8 @@ class LaunchScreen(Running):
                     filling = fill_from(desk.session, name)
                 except ConsoleError as error:
                     filling = error
+            elif desk.drafts.unsent:
+                filling = desk.drafts.unsent_filling  # what it takes is asked about, named or not
             self.post_message(self.Began(values, filling))
 
         threading.Thread(target=recall, name="draft", daemon=True).start()
@@ -208,4 +210,5 @@ class LaunchScreen(Running):
         if self._began:
             now = self.everything()
             self.app.desk.drafts.unsent = now if now != self._begun_with or self.app.desk.drafts.unsent else None
+            self.app.desk.drafts.unsent_filling = self._filling
         self.dismiss(None)
