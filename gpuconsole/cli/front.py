@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import sys
 from typing import TYPE_CHECKING
 
 from gpuconsole.cli.output import failure, talk
-from gpuconsole.cli.quick import run_quick
+from gpuconsole.cli.quick import is_single_look, needs_parser, run_quick
 from gpuconsole.cli.settings import debug_by_environment
 from gpuconsole.core.errors import ConsoleError, ExitCode
 
@@ -26,6 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if code is None:
             from gpuconsole.cli.parsed import run_parsed
 
+            gc.enable()
             code = run_parsed(argv)
         sys.stdout.flush()
     except ConsoleError as error:
@@ -41,6 +43,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:  # noqa: BLE001 (the last line before the person)
         return _unforeseen(error, debug=debug)
     return code
+
+
+def prepare(arguments: Sequence[str] | None = None) -> None:
+    """Import what such a command line begins with."""
+    if needs_parser(sys.argv[1:] if arguments is None else arguments):
+        import gpuconsole.cli.parsed  # noqa: F401
+
+
+def leaves_nothing(arguments: Sequence[str] | None = None) -> bool:
+    """Whether nothing is to be done any more once such a command line has run: no thread of it works on anything."""
+    return is_single_look(sys.argv[1:] if arguments is None else arguments)
 
 
 def _trace(error: Exception) -> None:

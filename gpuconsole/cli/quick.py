@@ -23,11 +23,21 @@ _STATUS = {
 }
 
 
+def needs_parser(argv: Sequence[str]) -> bool:
+    """Whether such a command line is click's."""
+    return (bool(argv) and tuple(argv) not in _STATUS) or _COMPLETING in os.environ
+
+
+def is_single_look(argv: Sequence[str]) -> bool:
+    """Whether such a command line looks once, writes, and is over."""
+    return tuple(argv) in _STATUS and _COMPLETING not in os.environ
+
+
 def run_quick(argv: Sequence[str]) -> int | None:
     """Run a command line that needs no parser, and return its exit code; None when it does."""
-    options = _STATUS.get(tuple(argv))
-    if (argv and options is None) or _COMPLETING in os.environ:
+    if needs_parser(argv):
         return None
+    options = _STATUS.get(tuple(argv))
     settings = Settings(host=os.environ.get(HOST_VARIABLE) or None)
     try:
         if options is None:
