@@ -31,6 +31,9 @@ FORMAT = "gpuconsole-recording"
 VERSION = 1
 """Of the format; raised only when an older reader would misunderstand a newer file."""
 _COMPRESSED = ".gz"
+_MAGIC = 6
+_OTHER_PACKERS = {b"\x28\xb5\x2f\xfd": "zstd", b"\xfd7zXZ\0": "xz", b"BZh": "bzip2"}
+"""By the bytes that such files begin with."""
 LONGEST_LINE = 16 * 2**20
 """Characters; longer ones are no line of ours, and would fill the memory."""
 
@@ -245,7 +248,15 @@ def _opened(path: Path, mode: str) -> IO[str]:
     if mode == "r":
         # What it holds counts, not what it is called: files are renamed, and unpacked by whoever sends them on.
         raw = path.open("rb")
-        packed = raw.peek(2)[:2] == GZIP_MAGIC
+        begins = raw.peek(_MAGIC)[:_MAGIC]
+        for magic, program in _OTHER_PACKERS.items():
+            if begins.startswith(magic):
+                raw.close()
+                raise BadFile(
+                    f"{plain_line(str(path))} is compressed by {program}, which gpuconsole does not read.",
+                    hint=f"Unpack it with {program} -d, or compress it with gzip.",
+                )
+        packed = begins.startswith(GZIP_MAGIC)
         return io.TextIOWrapper(gzip.GzipFile(fileobj=raw) if packed else raw, encoding="utf-8", errors="replace")
     if path.suffix != _COMPRESSED:
         return path.open(mode, encoding="utf-8", errors="replace")

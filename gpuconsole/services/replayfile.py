@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from gpuconsole.core.errors import BadFile
+from gpuconsole.core.errors import BadFile, UsageError
 from gpuconsole.core.revive import revive
 from gpuconsole.core.text import plain, plain_line
 from gpuconsole.engine.model import Container, EngineInfo
@@ -84,9 +85,11 @@ def load(path: Path) -> Recording:
     """Read a recording of the console.
 
     Raises:
+        UsageError: Standard input is meant.
         NotFound: There is no such file.
         BadFile: It cannot be read, is no recording, or holds nothing the console could show.
     """
+    _refuse_unreadable(path)
     return _long(path) if _is_long(path) else _whole(path)
 
 
@@ -138,6 +141,27 @@ def _recording(path: Path, header: Mapping[str, Any], events: Sequence[Event]) -
         user=plain_line(str(header.get("user") or ""), limit=64),
         events=events,
     )
+
+
+def _refuse_unreadable(path: Path) -> None:
+    """Refuse what is not a file that can be gone to and fro in.
+
+    Raises:
+        UsageError: Standard input is meant.
+        BadFile: It is a pipe, a device, a socket.
+    """
+    if str(path) == "-":
+        raise UsageError(
+            "A recording is not read from standard input: the console's keys come from there.",
+            hint="Write it to a file, and give that one.",
+        )
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return  # that is told by who reads it
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # of a folder the system says so itself
+        raise BadFile(f"{plain_line(str(path))} is a pipe or a device, and no file.",
+                      hint="Write the recording to a file, and give that one.")  # fmt: skip
 
 
 def _is_long(path: Path) -> bool:

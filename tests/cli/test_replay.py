@@ -57,6 +57,8 @@ def test_it_shows_the_recording_in_the_console_and_leaves_by_q(recording: Path, 
     [
         (None, ExitCode.NOT_FOUND, "There is no file"),
         ("no recording", ExitCode.BAD_FILE, "is no recording"),
+        ("", ExitCode.BAD_FILE, "it is empty"),
+        ("a pipe", ExitCode.BAD_FILE, "is a pipe"),
         (json.dumps(HEAD | {"version": 9}), ExitCode.BAD_FILE, "version 9"),
         (json.dumps(HEAD), ExitCode.BAD_FILE, "holds nothing the console could show"),
     ],
@@ -65,7 +67,9 @@ def test_what_cannot_be_shown_is_said_before_the_screen_is_taken(
     content: str | None, code: ExitCode, words: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "x.jsonl"
-    if content is not None:
+    if content == "a pipe":
+        os.mkfifo(path)
+    elif content is not None:
         path.write_text(content)
     terminal = opened(tmp_path, "--replay", str(path))
     try:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import json
+import lzma
+import os
 from collections.abc import Callable
 from dataclasses import MISSING, Field, fields, is_dataclass
 from pathlib import Path
@@ -15,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gpuconsole.core.document import jsonable
-from gpuconsole.core.errors import BadFile, ConsoleError, ExitCode, NotFound
+from gpuconsole.core.errors import BadFile, ConsoleError, ExitCode, NotFound, UsageError
 from gpuconsole.core.revive import revive, written_types
 from gpuconsole.engine.model import Container, EngineInfo, Image
 from gpuconsole.gpu.model import Gpu, GpuProcess, GpuSnapshot
@@ -172,6 +175,16 @@ def folder(path: Path) -> Path:
     return path
 
 
+def raw(path: Path, data: bytes) -> Path:
+    path.write_bytes(data)
+    return path
+
+
+def pipe(path: Path) -> Path:
+    os.mkfifo(path)
+    return path
+
+
 def garbled(path: Path) -> Path:
     path.write_bytes(gzip.compress(b'{"type":"header"}\n' * 500)[:60] + b"\0" * 400)
     return path
@@ -197,6 +210,13 @@ BAD: dict[str, Callable[[Path], Path]] = {
     "deep nesting": lambda path: written(path, HEADER, "[" * 100_000),
     "bytes that are no text": lambda path: written(path, "\0\1\udcff" * 100),
     "a folder": folder,
+    "a pipe": pipe,
+    "compressed by zstd": lambda path: raw(path, b"\x28\xb5\x2f\xfd" + b"\0" * 90),
+    "compressed by xz": lambda path: raw(path, lzma.compress(json.dumps(HEADER).encode())),
+    "compressed by bzip2": lambda path: raw(path, bz2.compress(json.dumps(HEADER).encode())),
+    "a program": lambda path: raw(path, Path("/bin/sh").read_bytes()),
+    "a line without an end": lambda path: raw(path, json.dumps(HEADER).encode() + b"\n" + b"x" * (17 * 2**20)),
+    "hostile words": lambda path: written(path, HEADER | {"format": "\x1b]0;x\x07\x1b[2J[red]"}),
     "GPU memory alone": lambda path: written(path, HEADER, {"type": "sample", "t": 1, "gpus": []}),
 }
 
@@ -208,13 +228,44 @@ def test_what_is_no_recording_of_the_console_is_said_in_a_sentence(tmp_path: Pat
     assert caught.value.exit_code is ExitCode.BAD_FILE
     assert "some file.jsonl" in caught.value.message
     assert caught.value.hint
-    assert "\n" not in caught.value.message
+    assert caught.value.message.isprintable()
 
 
-def test_a_compressed_file_that_is_damaged_or_none_is_a_bad_file(tmp_path: Path) -> None:
-    for make in (garbled, lambda path: written(path, HEADER)):
-        with pytest.raises(BadFile):
-            load(make(tmp_path / "x.gz"))
+def test_a_compressed_file_that_is_damaged_is_a_bad_file(tmp_path: Path) -> None:
+    with pytest.raises(BadFile):
+        load(garbled(tmp_path / "x.gz"))
+
+
+def test_standard_input_is_no_place_to_go_to_and_fro_in() -> None:
+    with pytest.raises(UsageError, match="standard input") as caught:
+        load(Path("-"))
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("long", [False, True])
+def test_what_went_back_in_time_is_played_in_the_order_of_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, long: bool
+) -> None:
+    if long:
+        monkeypatch.setattr("gpuconsole.services.replayfile.LONG", 0)
+    view = jsonable(HostView(snapshot=GpuSnapshot(taken_at=1.0)))
+    times = [0, 1, 2, 1.5, 0.5, 3, 2.5]
+    path = written(tmp_path / "x.jsonl", HEADER, *({"type": "host", "t": t, "view": view} for t in times))
+    assert [event.at for event in load(path).events] == sorted(times)
+    assert load(path).length_s == 3
+
+
+@pytest.mark.parametrize("long", [False, True])
+def test_one_is_known_to_be_compressed_by_what_it_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, long: bool
+) -> None:
+    if long:
+        monkeypatch.setattr("gpuconsole.services.replayfile.LONG", 0)
+        monkeypatch.setattr("gpuconsole.services.replayfile.LONG_PACKED", 0)
+    view = jsonable(HostView(snapshot=GpuSnapshot(taken_at=1.0)))
+    plain = written(tmp_path / "plain.gz", HEADER, {"type": "host", "t": 1, "view": view})
+    packed = raw(tmp_path / "packed.jsonl", gzip.compress(plain.read_bytes()))
+    assert [*load(plain).events] == [*load(packed).events]
 
 
 def test_a_file_that_is_not_there_is_not_found(tmp_path: Path) -> None:
