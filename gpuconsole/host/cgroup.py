@@ -24,13 +24,14 @@ from collections.abc import Collection
 from pathlib import Path
 
 _ID = r"[0-9a-f]{64}"
-_SCOPE = re.compile(rf"(?:docker|libpod(?:-payload)?|cri-containerd|crio|nerdctl)-({_ID})(?:\.scope)?")
-_BARE = re.compile(rf"({_ID})")
+_ID_LENGTH = 64
+_SCOPE = rf"(?:docker|libpod(?:-payload)?|cri-containerd|crio|nerdctl)-({_ID})(?:\.scope)?"
+_BARE = rf"({_ID})"
 _INITIAL_NAMESPACE = "cgroup:[4026531835]"
 """The kernel's fixed number of the namespace it booted in (PROC_CGROUP_INIT_INO)."""
-_MOUNTED = re.compile(rf"/(?:containers|overlay-containers)/({_ID})/")
+_MOUNTED = rf"/(?:containers|overlay-containers)/({_ID})/"
 """Engines mount a container's own ``/etc/hostname`` from a folder named by its id."""
-_HELPER = re.compile(rf"(?:libpod|crio)-conmon-{_ID}(?:\.scope)?|conmon")
+_HELPER = rf"(?:libpod|crio)-conmon-{_ID}(?:\.scope)?|conmon"
 
 
 def container_ids(cgroup: str) -> tuple[str, ...]:
@@ -41,12 +42,18 @@ def container_ids(cgroup: str) -> tuple[str, ...]:
     """
     for path in _paths(cgroup):
         segments = path.removesuffix(" (deleted)").split("/")
-        if any(_HELPER.fullmatch(segment) for segment in segments):
+        if max(map(len, segments)) < _ID_LENGTH:
+            continue  # no id is in it, and no pattern needs to be made
+        if any(re.fullmatch(_HELPER, segment) for segment in segments):
             continue  # podman's and cri-o's helper runs beside the container, not in it
-        found = [match[1] for segment in segments if (match := _SCOPE.fullmatch(segment) or _BARE.fullmatch(segment))]
+        found = [match[1] for segment in segments if (match := _found(segment))]
         if found:
             return tuple(dict.fromkeys(found))
     return ()
+
+
+def _found(segment: str) -> re.Match[str] | None:
+    return re.fullmatch(_SCOPE, segment) or re.fullmatch(_BARE, segment)
 
 
 def container_id(cgroup: str) -> str | None:
@@ -113,5 +120,5 @@ def own_container_id(proc: Path = Path("/proc")) -> str | None:
         mounts = (proc / "self/mountinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
-    mounted = _MOUNTED.search(mounts)
+    mounted = re.search(_MOUNTED, mounts)
     return known or (mounted[1] if mounted else None)
