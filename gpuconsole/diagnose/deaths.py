@@ -162,9 +162,10 @@ def _shm(death: Death) -> Cause | None:
     if death.exit_code == 0 or (not death.private_shm and told is None):
         return None
     how_much = f" of {size(death.shm_bytes)}" if death.shm_bytes is not None and death.private_shm else ""
+    full = f"hared memory (/dev/shm){how_much} was full: DataLoader workers and NCCL pass data through it."
     return Cause(
         "shm-full",
-        f"Shared memory (/dev/shm){how_much} was full: DataLoader workers and NCCL pass data through it.",
+        f"S{full}" if told is not None else f"It ended by a bus error, most likely because s{full}",
         (
             f"Launch it again with a larger one: --shm-size {_more_shm(death.shm_bytes)}.",
             "Until then fewer workers and smaller batches fit.",

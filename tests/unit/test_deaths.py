@@ -191,6 +191,14 @@ def test_which_memory_it_was_and_the_kernel_is_named_only_where_it_did_it(
     assert ("kernel" in cause.sentence) == by_kernel
 
 
+def test_a_bus_error_of_which_nothing_is_said_is_explained_as_what_is_likely() -> None:
+    likely, told = explain(Death(135, shm_bytes=GIB)), explain(Death(135, shm_bytes=GIB, lines=("Bus error",)))
+    assert likely is not None
+    assert told is not None
+    assert "most likely because shared memory (/dev/shm) of 1 GiB was full" in likely.sentence
+    assert told.sentence.startswith("Shared memory (/dev/shm) of 1 GiB was full")
+
+
 def advice(*lines: str, allocator: str = "") -> str:
     cause = explain(Death(1, lines=lines, allocator=allocator))
     assert cause is not None
