@@ -17,6 +17,7 @@ FOLDER_VARIABLE = "GPUCONSOLE_LOCKS"
 """Names another folder for them, where ``/tmp`` is not one for all users."""
 _OF_ALL = Path("/tmp")  # noqa: S108  # what is made there is opened so that nobody's links are followed
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+_TRIES = 3
 _LONGEST = 500
 """Bytes of a note that are read."""
 _NOTE = re.compile(r"(\d+) (.+)")
@@ -57,19 +58,22 @@ class HostLock:
         """Take it if it is free; False while another has it, None where there can be none."""
         if self.held:
             return True
-        descriptor = self._opened()
-        if descriptor is None:
-            return None
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(descriptor)
-            return False
-        except OSError:
-            os.close(descriptor)
-            return None
-        self._descriptor = descriptor
-        return True
+        for _ in range(_TRIES):
+            descriptor = self._opened()
+            if descriptor is None:
+                return None
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                os.close(descriptor)
+                return False if isinstance(error, BlockingIOError) else None
+            if self._is_at_its_place(descriptor):
+                self._descriptor = descriptor
+                with contextlib.suppress(OSError):
+                    os.utime(descriptor)  # what is old is swept out of /tmp, also while it is locked
+                return True
+            os.close(descriptor)  # a lock that others do not find any more holds nobody off
+        return None
 
     def note(self, what: str) -> None:
         """Tell others what it is held for; only while it is ours."""
@@ -107,6 +111,13 @@ class HostLock:
             with contextlib.suppress(OSError, ValueError):
                 found.append(_read_note(each))
         return max(found)[1] if found else ""
+
+    def _is_at_its_place(self, descriptor: int) -> bool:
+        """The file that was locked is the one that is found there: old files are swept out of ``/tmp``."""
+        try:
+            return os.path.samestat(os.fstat(descriptor), os.lstat(self._path))
+        except OSError:
+            return False
 
     def _opened(self) -> int | None:
         """The file of the lock. It is only read: others' files in a shared folder cannot be opened for more."""

@@ -139,6 +139,38 @@ def test_a_name_from_outside_leads_nowhere_else(folder: Path) -> None:
     assert not list(folder.parent.parent.glob("x*"))
 
 
+def test_a_lock_that_was_swept_away_as_it_was_taken_holds_others_off_all_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "a.lock"
+
+    class Swept(HostLock):
+        times = 0
+
+        def _opened(self) -> int | None:
+            descriptor = super()._opened()
+            self.times += 1
+            if self.times == 1:
+                path.unlink()
+            return descriptor
+
+    lock, other = Swept(path), HostLock(path)
+    assert lock.take() is True
+    assert lock.times == 2
+    assert other.take() is False
+    lock.release()
+    assert other.take() is True
+    other.release()
+
+
+def test_a_lock_in_use_is_not_old(tmp_path: Path) -> None:
+    path = tmp_path / "a.lock"
+    path.touch()
+    os.utime(path, (0, 0))
+    lock = HostLock(path)
+    assert lock.take() is True
+    assert path.stat().st_mtime > 0
+    lock.release()
+
+
 def test_what_it_is_held_for_is_told_only_by_the_holders_own_note(folder: Path) -> None:
     lock, other = HostLock(folder / "a.lock"), HostLock(folder / "a.lock")
     assert other.holder() == ""
