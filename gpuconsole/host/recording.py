@@ -11,6 +11,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import threading
 import zlib
 from collections.abc import Callable, Iterator
@@ -30,6 +31,8 @@ from gpuconsole.host.memories import ram_of_host, shm_of_host
 FORMAT = "gpuconsole-recording"
 VERSION = 1
 """Of the format; raised only when an older reader would misunderstand a newer file."""
+STANDARD_OUTPUT = Path("-")
+"""Where a recording may be written to."""
 _COMPRESSED = ".gz"
 _MAGIC = 6
 _OTHER_PACKERS = {b"\x28\xb5\x2f\xfd": "zstd", b"\xfd7zXZ\0": "xz", b"BZh": "bzip2"}
@@ -42,7 +45,7 @@ class RecordingWriter:
     """Writes one recording. Safe from any thread.
 
     Args:
-        path: The file; what was there goes.
+        path: The file; what was there goes. :data:`STANDARD_OUTPUT` is no file.
         clean: Makes anonymous what is written; is given JSON data and gives JSON data.
 
     Raises:
@@ -54,6 +57,7 @@ class RecordingWriter:
         self._clean = clean
         self._lock = threading.Lock()
         self._last: dict[str, str] = {}
+        self._failed = False
         try:
             self._file: IO[str] = _opened(path, "w")
         except OSError as error:
@@ -100,14 +104,24 @@ class RecordingWriter:
             raise self._unwritable(error) from error
 
     def close(self) -> None:
-        """End the file."""
+        """End the file.
+
+        Raises:
+            BadFile: The rest could not be written, and nothing was told of it before.
+        """
         with self._lock:
-            self._file.close()
+            try:
+                self._file.close()
+            except OSError as error:
+                if not self._failed:
+                    raise self._unwritable(error) from error
 
     def _unwritable(self, error: OSError) -> BadFile:
+        self._failed = True
+        name = "standard output" if self._path == STANDARD_OUTPUT else plain_line(str(self._path))
         return BadFile(
-            f"The recording cannot be written to {plain_line(str(self._path))}: {error.strerror or error}.",
-            hint="Choose a place that can be written and has room.",
+            f"The recording cannot be written to {name}: {error.strerror or error}.",
+            hint="Choose a place that can be written and has room; what was written until then can be played.",
         )
 
 
@@ -258,6 +272,8 @@ def _opened(path: Path, mode: str) -> IO[str]:
                 )
         packed = begins.startswith(GZIP_MAGIC)
         return io.TextIOWrapper(gzip.GzipFile(fileobj=raw) if packed else raw, encoding="utf-8", errors="replace")
+    if path == STANDARD_OUTPUT:
+        return open(os.dup(1), mode, encoding="utf-8", errors="replace")
     if path.suffix != _COMPRESSED:
         return path.open(mode, encoding="utf-8", errors="replace")
     return io.TextIOWrapper(gzip.GzipFile(path, "wb", mtime=0), encoding="utf-8", write_through=True)

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 from gpuconsole import __version__
 from gpuconsole.core.errors import ConsoleError
 from gpuconsole.host.recording import RecordingWriter, sample
-from gpuconsole.services.anonymous import HOST, ME, StandIns
+from gpuconsole.services.anonymous import HOST, ME, Masked, StandIns
 from gpuconsole.services.logfollow import LogFollower
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from gpuconsole.engine.model import EngineInfo
+    from gpuconsole.gpu.model import GpuSnapshot
     from gpuconsole.host.model import HostView
     from gpuconsole.services.containers import ContainerView
     from gpuconsole.services.desk import Desk
@@ -31,18 +32,20 @@ _PAST_LINES = 200
 
 
 class Recorder:
-    """Hears a desk and writes what it hears, without names of the machine and its people.
+    """Hears a desk and writes what it hears, without names of the machine and its people unless they are wanted.
 
     Args:
         desk: The live services; not started yet.
         path: The file; a name that ends in ``.gz`` is compressed.
         interval_s: Seconds between looks at the GPUs.
+        names: Keep the names; secrets are masked all the same.
     """
 
-    def __init__(self, desk: Desk, path: Path, *, interval_s: float) -> None:
+    def __init__(self, desk: Desk, path: Path, *, interval_s: float, names: bool = False) -> None:
         self._desk = desk
         self._interval_s = interval_s
-        self._names = StandIns()
+        self._names = Masked() if names else StandIns()
+        self._whose = (desk.host_name, desk.me) if names else (HOST, ME)
         self._writer = RecordingWriter(path, clean=self._clean)
         self._cleaning = threading.Lock()
         self._lock = threading.RLock()
@@ -85,10 +88,7 @@ class Recorder:
         with self._lock:
             if self._began_at is None:
                 self._began_at = view.snapshot.taken_at
-                self._writer.header(
-                    view.snapshot, began_at=self._began_at, interval_s=self._interval_s, host=HOST, user=ME,
-                    gpuconsole=__version__,
-                )  # fmt: skip
+                self._begin(view.snapshot)
         t = view.snapshot.taken_at - self._began_at
         if view.memory is not None:  # its clock is never set
             self._ahead_s = t - view.memory.t if self._ahead_s is None else self._ahead_s
@@ -97,6 +97,16 @@ class Recorder:
         self._write("host", {"view": view}, t=t)
         for kind, body, of in self._take_waiting():
             self._news(kind, body, of=of)
+
+    def _begin(self, snapshot: GpuSnapshot) -> None:
+        host, user = self._whose
+        try:
+            self._writer.header(
+                snapshot, began_at=snapshot.taken_at, interval_s=self._interval_s, host=host, user=user,
+                gpuconsole=__version__,
+            )  # fmt: skip
+        except ConsoleError as error:
+            self.failure = error
 
     def containers_listed(self, views: tuple[ContainerView, ...]) -> None:
         """The containers changed, or their figures."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuconsole.core.errors import Conflict
+from gpuconsole.host.recording import STANDARD_OUTPUT
 
 if TYPE_CHECKING:
     from gpuconsole.services.session import Session
@@ -26,18 +27,20 @@ def record(
     check: str | None = None,
     check_at_s: float = 5.0,
     replace: bool = False,
+    names: bool = False,
     on_second: Callable[[float], bool] = lambda elapsed: True,
 ) -> float:
-    """Record what the console would show of this machine, without names of the machine and its people.
+    """Record what the console would show of this machine, without names of it and its people unless they are wanted.
 
     Args:
         session: The GPUs and the engine; closed at the end.
-        path: The file; a name that ends in ``.gz`` is compressed.
+        path: The file; a name that ends in ``.gz`` is compressed, ``-`` is standard output.
         seconds: How long.
         interval_s: Seconds between looks at the GPUs.
         check: A container that is checked meanwhile.
         check_at_s: Second at which that check begins.
         replace: A file that is there already may go.
+        names: Keep names of the machine, its people and its folders.
         on_second: Told the seconds so far, some times a second; False ends the recording there.
 
     Returns:
@@ -47,14 +50,14 @@ def record(
         Conflict: The file is there already.
         BadFile: It cannot be written.
     """
-    if path.exists() and not replace:
+    if path != STANDARD_OUTPUT and path.exists() and not replace:
         raise Conflict(f"{path} is there already.", hint="Choose another name, or pass --force to replace it.")
     from gpuconsole.services.desk import Desk
     from gpuconsole.services.recorder import Recorder
 
     with tempfile.TemporaryDirectory(prefix="gpuconsole-record-") as folder:
         desk = Desk(session, runs_path=Path(folder) / "runs.db")
-        recorder = Recorder(desk, path, interval_s=interval_s)
+        recorder = Recorder(desk, path, interval_s=interval_s, names=names)
         recorder.start()
         began = time.monotonic()
         elapsed = 0.0
@@ -68,7 +71,7 @@ def record(
                     check = None
         finally:
             recorder.close()
-        if recorder.failure is not None:
+        if recorder.failure is not None and not isinstance(recorder.failure.__cause__, BrokenPipeError):
             raise recorder.failure
         return elapsed
 

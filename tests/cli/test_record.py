@@ -76,6 +76,44 @@ def test_where_it_cannot_be_written(tmp_path: Path, capfd: pytest.CaptureFixture
     assert main(["record", "--seconds", "1"]) == ExitCode.USAGE
 
 
+def test_it_goes_to_standard_output_and_a_reader_that_leaves_is_no_failure(nvml_box: NvmlBox, tmp_path: Path) -> None:
+    env = {**os.environ, **nvml_box.env(), "DOCKER_HOST": f"unix://{tmp_path}/none.sock"}
+    command = (*US, "record", "-o", "-", "--seconds", "3", "--every", "0.25")
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=60, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert not (tmp_path / "-").exists()
+    path = tmp_path / "kept.jsonl"
+    path.write_text(done.stdout)
+    assert load(path).length_s > 0
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as leaving:
+        assert leaving.stdout is not None
+        assert leaving.stderr is not None
+        leaving.stdout.readline()
+        leaving.stdout.close()
+        assert leaving.wait(60) == 0, leaving.stderr.read()
+
+
+def test_names_are_kept_only_when_asked_for_and_that_is_said(nvml_box: NvmlBox, tmp_path: Path) -> None:
+    env = {**os.environ, **nvml_box.env(), "DOCKER_HOST": f"unix://{tmp_path}/none.sock"}
+    for options, host in (((), "gpu-box"), (("--with-names",), socket.gethostname().partition(".")[0][:24])):
+        path = tmp_path / f"{host}.jsonl"
+        command = (*US, "record", "-o", str(path), "--seconds", "1", *options)
+        done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=60)
+        assert done.returncode == 0, done.stderr
+        assert load(path).host == host
+        assert ("names of this machine, its users, folders" in done.stderr) is bool(options)
+
+
+def test_a_full_device_is_a_sentence_and_an_exit_code(nvml_box: NvmlBox, tmp_path: Path) -> None:
+    env = {**os.environ, **nvml_box.env(), "DOCKER_HOST": f"unix://{tmp_path}/none.sock"}
+    command = (*US, "record", "-o", "/dev/full", "--force", "--seconds", "2")
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == ExitCode.BAD_FILE
+    assert "No space left" in done.stderr
+    assert "→" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_a_recording_is_shipped() -> None:
     load(shipped())
     source = Path(__file__).parents[2] / "pyproject.toml"
