@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -28,9 +30,12 @@ from tests.rig import prepared
 from tests.rig.engines import Engine
 from tests.rig.nvml import GIB, GpuProcess, NvmlBox, NvmlState, busy, h200
 from tests.rig.nvml.gpu import stand_in_uuid
+from tests.rig.nvml.simulated import STATE_VARIABLE
 from tests.rig.terminal import Terminal
+from tests.rig.tmux import Tmux
 
 UTF8 = {"LC_ALL": "C.UTF-8", "TERM": "xterm-256color"}
+KEPT = ("LD_LIBRARY_PATH", STATE_VARIABLE, *UTF8)
 WHY = "train grew 12 GiB in 45 s, 0.5 GiB a step; at this pace full in about 4 min"
 
 
@@ -189,3 +194,26 @@ def test_of_two_that_are_equally_bad_tmux_has_the_one_that_is_full_first() -> No
     )
     line = tmux_line(HostView(GpuSnapshot(0.0, tuple(each.gpu for each in entries)), entries), colour=False)
     assert "· 1 A risk ~2 min" in line
+
+
+def test_in_a_real_status_line_its_colour_is_obeyed_and_foreign_text_is_not(
+    nvml_box: NvmlBox, tmux: Tmux, tmp_path: Path
+) -> None:
+    """What a driver calls a GPU is foreign text, and tmux runs what stands in ``#(…)``."""
+    name = f"#(id>{tmp_path}/x)"
+    nvml_box.write(NvmlState(gpus=(busy(h200(0, name=name), GpuProcess(os.getpid(), 139 * GIB)),)))
+    variables = shlex.join(f"{key}={value}" for key, value in (nvml_box.env() | UTF8).items() if key in KEPT)
+    tmux.run("set-option", "-g", "status", "on")
+    tmux.run("set-option", "-g", "status-interval", "1")
+    tmux.run("set-option", "-g", "status-right-length", "80")
+    command = f"cd {shlex.quote(os.getcwd())}; env {variables} {sys.executable} -m gpuconsole status --tmux"
+    tmux.run("set-option", "-g", "status-right", f"#({command})")
+    client = tmux.attach(tmux.session("sleep 1000"), columns=120)
+    try:
+        wait(lambda: "0/1 free" in client.text, "the line", within_s=30)
+        line = client.text
+        assert re.search(r"\x1b\[[0-9;]*33m[^\x1b]*GPU 0/1 free · 0 #\(id>", line), line
+        assert " 100% 139/140G" in line
+        assert not (tmp_path / "x").exists()
+    finally:
+        client.close()
