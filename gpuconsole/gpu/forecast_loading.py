@@ -102,11 +102,21 @@ def _sharpness(points: Sequence[Point], index: int, past: Past, settings: Settin
     if pace <= 0 or step <= 0 or end.t <= base.t:
         return None  # what fell, or came between two samples, has no pace
     sure = rest - past.sampling_s / gap / 2  # seen between two samples, it looks longer or shorter than it is
-    slowness = (end.level - base.level) / (end.t - base.t) / pace / min(max(sure, 1.0), 2.0)
+    lasted = end.t - base.t
+    if _grows_quietly(points[index:]):  # what it computed in between was no loading: a model was tried out, perhaps
+        sure -= (following.busy_s - base.busy_s) / gap
+        lasted = max(lasted - (end.busy_s - base.busy_s), gap)
+    slowness = (end.level - base.level) / lasted / pace / min(max(sure, 1.0), 2.0)
     if slowness >= settings.settled:
         return None
     sharp = (base.level - _level_at(base.t - gap / 2 - past.sampling_s, points, index)) / step
     return sharp if sharp >= _BREAK else None
+
+
+def _grows_quietly(points: Sequence[Point]) -> bool:
+    """Whether most steps came while it did not compute."""
+    quiet = sum(b.steps for a, b in pairwise(points) if b.busy_s - a.busy_s <= _QUIET * (b.t - a.t))
+    return 2 * quiet >= sum(point.steps for point in points[1:])
 
 
 def _level_at(t: float, points: Sequence[Point], last: int) -> float:

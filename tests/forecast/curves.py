@@ -279,17 +279,6 @@ def waiting_load(seed: int) -> Sketch:
 
 
 @_calm
-def loads_in_turn(seed: int) -> Sketch:
-    """One model after the other, each tried out before the next is read."""
-    pick = random.Random(seed)
-    s, models, pause = Sketch(seed), pick.randint(3, 6), pick.uniform(0.5, 2.0)
-    for number in range(1, models + 1):
-        s.computes(pick.choice([0, 5])).load(number * 132 / models, pick.randint(3, 8), pause, 0.1)
-        s.computes(97).rest(pick.uniform(1, 4) * pause)
-    return s.rest(10)
-
-
-@_calm
 def first_pass(seed: int) -> Sketch:
     """Loaded while nothing computes, at once the first pass: a climb as fast as loading was, that soon ends."""
     pick = random.Random(seed)
