@@ -193,8 +193,9 @@ class GpuWatch:
             return MemoryState.LOADING
         if self._idle:
             return MemoryState.IDLE
-        full = float(gpu.used_bytes or 0) >= settings.packed * total
-        return MemoryState.PACKED if full and held >= total / 2 else MemoryState.STEADY
+        full = float(gpu.used_bytes or 0) >= settings.packed * total and held >= total / 2
+        rises = any(_rises(holder.curve, settings) for holder in self._holders.values())
+        return MemoryState.PACKED if full and not rises else MemoryState.STEADY
 
     def _name(self, holder: str) -> str:
         known = self._holders.get(holder)
@@ -209,6 +210,14 @@ class GpuWatch:
         if pid is None:
             return Assessment(Subject.GPU, str(self._index), self._index, None, state, eta_s, why, rate)
         return Assessment(Subject.PROCESS, f"{self._index}:{pid}", self._index, pid, state, eta_s, why, rate)
+
+
+def _rises(curve: Curve, settings: Settings) -> bool:
+    """Whether it rose again and again since it had loaded, and may go on to: too little for a trend, yet no rest."""
+    if curve.base is None or curve.cyclic or len(curve.points) < curve.base + 3:
+        return False
+    before, last = curve.points[-2:]
+    return curve.last_t - last.t <= settings.stopped * (last.t - before.t) + curve.sampling_s
 
 
 def _fills(trend: Trend, room: float, pace_s: float) -> bool:

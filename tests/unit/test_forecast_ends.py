@@ -85,3 +85,18 @@ def test_processes_that_are_told_no_more_have_not_failed() -> None:
         silent = replace(last.gpus[0], processes=None)
         later = forecaster.feed(MemorySample(last.t + step, (silent,)))
         assert of_process(later) in (*ALARMS, None), "nobody knows"
+
+
+@pytest.mark.parametrize("step", [0.3, 0.5, 1.0])
+def test_a_full_card_is_not_called_packed_while_it_rises(step: float) -> None:
+    """Packed is full on purpose, and a word to calm: not for one that has begun to leak."""
+    sketch = Sketch(5).load(128).rest(6).leak(step, 3.0, steps=6).rest(30)
+    words: list[tuple[float, MemoryState]] = []
+    forecaster = Forecaster()
+    for sample in sketch.samples()[::4]:
+        words += [(sample.t, each.state) for each in forecaster.feed(sample) if each.subject is Subject.GPU]
+    assert sketch.loaded_t is not None
+    begins = sketch.loaded_t + 6
+    rising = {state for t, state in words if begins + 7 < t < begins + 15}
+    assert MemoryState.PACKED not in rising
+    assert words[-1][1] is MemoryState.PACKED, "it rests again"
