@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 from collections.abc import Mapping
 from enum import Enum
-from pathlib import PurePath
 from typing import Any
 
 SCHEMA_VERSION = 1
@@ -29,8 +29,8 @@ def jsonable(value: object) -> Any:
         return {str(key): jsonable(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
         return [jsonable(item) for item in value]
-    if isinstance(value, PurePath):
-        return str(value)
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
     if value is None or isinstance(value, str | int | float | bool):
         return value
     raise TypeError(f"{type(value).__name__} has no JSON form")

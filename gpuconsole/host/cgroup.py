@@ -19,9 +19,13 @@ cannot pass itself off as another container.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _ID = r"[0-9a-f]{64}"
 _ID_LENGTH = 64
@@ -75,11 +79,17 @@ def _paths(cgroup: str) -> list[str]:
     return [path for _, path in sorted(ranked, key=lambda entry: entry[0])]
 
 
+def read_text(path: str) -> str:
+    """A file of the kernel's, whatever names of strangers are in it."""
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return file.read()
+
+
 class UnknownContainer(LookupError):
     """A process is in the same container as this program, and nothing tells which one that is."""
 
 
-def read_container_id(process: Path, *, known: Collection[str] = ()) -> str | None:
+def read_container_id(process: Path | str, *, known: Collection[str] = ()) -> str | None:
     """Id of the container that the process with the folder ``process`` below ``/proc`` belongs to; None outside any.
 
     Args:
@@ -91,33 +101,34 @@ def read_container_id(process: Path, *, known: Collection[str] = ()) -> str | No
         OSError: The process is gone, or the file may not be read.
         UnknownContainer: It is in this program's own container, whose id cannot be found.
     """
-    text = (process / "cgroup").read_text(encoding="utf-8", errors="replace")
+    text = read_text(os.path.join(process, "cgroup"))
+    proc = os.path.dirname(process)
     found = container_ids(text)
-    if not found and _is_beside_us(process.parent, text):
-        own = own_container_id(process.parent)
+    if not found and _is_beside_us(proc, text):
+        own = own_container_id(proc)
         if own is None:
             raise UnknownContainer
         return own
     return next((one for one in found if one in known), next(iter(found), None))
 
 
-def _is_beside_us(proc: Path, cgroup: str) -> bool:
+def _is_beside_us(proc: str, cgroup: str) -> bool:
     """Whether a group without an id in it is below our own container's, which a namespace shows as the root.
 
     What is outside of the namespace begins with ``/..`` there.
     """
     try:
-        namespace = str((proc / "self/ns/cgroup").readlink())
+        namespace = os.readlink(os.path.join(proc, "self/ns/cgroup"))
     except OSError:
         return False
     return namespace != _INITIAL_NAMESPACE and not any(path.startswith("/..") for path in _paths(cgroup))
 
 
-def own_container_id(proc: Path = Path("/proc")) -> str | None:
+def own_container_id(proc: Path | str = "/proc") -> str | None:
     """Id of the container this program runs in; None outside any, and where nothing tells it."""
     try:
-        known = container_id((proc / "self/cgroup").read_text(encoding="utf-8", errors="replace"))
-        mounts = (proc / "self/mountinfo").read_text(encoding="utf-8", errors="replace")
+        known = container_id(read_text(os.path.join(proc, "self/cgroup")))
+        mounts = read_text(os.path.join(proc, "self/mountinfo"))
     except OSError:
         return None
     mounted = re.search(_MOUNTED, mounts)

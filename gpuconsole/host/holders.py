@@ -79,7 +79,9 @@ def system_memory(processes: ProcessTable) -> SystemMemory | None:
     """The machine's memory, from ``/proc/meminfo``; None when that does not tell it."""
     found: dict[bytes, int] = {}
     try:
-        for line in (processes.proc / "meminfo").read_bytes().splitlines():
+        with open(f"{processes.proc}/meminfo", "rb") as file:
+            text = file.read()
+        for line in text.splitlines():
             name, _, rest = line.partition(b":")
             if name in (b"MemTotal", b"MemAvailable"):
                 found[name] = int(rest.split()[0]) * 1024

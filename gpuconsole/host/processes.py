@@ -11,10 +11,13 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gpuconsole.core.text import plain_line
-from gpuconsole.host.cgroup import UnknownContainer, read_container_id
+from gpuconsole.host.cgroup import UnknownContainer, read_container_id, read_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _INITIAL_PID_NAMESPACE = "pid:[4026531836]"
 """The kernel's fixed number of the namespace it booted in (PROC_PID_INIT_INO)."""
@@ -73,6 +76,11 @@ class _Stat:
     resident_pages: int
 
 
+def _read(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
+
+
 class ProcessTable:
     """Looks processes up; remembers their CPU time from one look to the next.
 
@@ -81,8 +89,8 @@ class ProcessTable:
         mask: Takes a process's arguments, and gives them as they may be shown: without the secrets in them.
     """
 
-    def __init__(self, proc: Path = Path("/proc"), *, mask: Callable[[Sequence[str]], Sequence[str]] = tuple) -> None:
-        self._proc = proc
+    def __init__(self, proc: Path | str = "/proc", *, mask: Callable[[Sequence[str]], Sequence[str]] = tuple) -> None:
+        self._proc = str(proc)
         self._mask = mask
         self._ticks_per_s = os.sysconf("SC_CLK_TCK")
         self._page_size = os.sysconf("SC_PAGE_SIZE")
@@ -95,12 +103,12 @@ class ProcessTable:
     def blind(self) -> bool:
         """Whether this program lives in a pid namespace of its own, where the host's pids mean nothing."""
         try:
-            return str((self._proc / "self/ns/pid").readlink()) != _INITIAL_PID_NAMESPACE
+            return os.readlink(f"{self._proc}/self/ns/pid") != _INITIAL_PID_NAMESPACE
         except OSError:
             return False
 
     @property
-    def proc(self) -> Path:
+    def proc(self) -> str:
         """Where the process file system is mounted."""
         return self._proc
 
@@ -108,7 +116,7 @@ class ProcessTable:
     def windows(self) -> bool:
         """Whether this is a Linux within Windows (WSL), whose driver it uses."""
         try:
-            return b"microsoft" in (self._proc / "version").read_bytes().lower()
+            return b"microsoft" in _read(f"{self._proc}/version").lower()
         except OSError:
             return False
 
@@ -130,16 +138,16 @@ class ProcessTable:
         return found
 
     def _facts(self, pid: int, listed_after_boot_s: float, known: Collection[str]) -> ProcessFacts:
-        folder = self._proc / str(pid)
+        folder = f"{self._proc}/{pid}"
         unknown: dict[str, str] = {}
         try:
-            stat = _stat((folder / "stat").read_bytes())
+            stat = _stat(_read(f"{folder}/stat"))
             if stat.start_ticks / self._ticks_per_s > listed_after_boot_s + _LEEWAY_S:
                 return _without(pid, REUSED)
-            uid = _real_uid((folder / "status").read_bytes())
+            uid = _real_uid(_read(f"{folder}/status"))
             command = self._command(folder, stat)
             container_id = self._container_id(folder, known, unknown)
-            if _stat((folder / "stat").read_bytes()).start_ticks != stat.start_ticks:
+            if _stat(_read(f"{folder}/stat")).start_ticks != stat.start_ticks:
                 return _without(pid, REUSED)
         except (FileNotFoundError, ProcessLookupError):
             return _without(pid, WINDOWS if self.windows else ENDED_OR_HIDDEN if self._hides() else ENDED)
@@ -167,17 +175,17 @@ class ProcessTable:
         )
 
     @staticmethod
-    def _container_id(folder: Path, known: Collection[str], unknown: dict[str, str]) -> str | None:
+    def _container_id(folder: str, known: Collection[str], unknown: dict[str, str]) -> str | None:
         try:
             return read_container_id(folder, known=known)
         except UnknownContainer:
             unknown["container_id"] = OWN_CONTAINER
             return None
 
-    def _command(self, folder: Path, stat: _Stat) -> str:
+    def _command(self, folder: str, stat: _Stat) -> str:
         if stat.state in "ZX":
             return f"[{stat.name}] <defunct>"
-        with (folder / "cmdline").open("rb") as file:
+        with open(f"{folder}/cmdline", "rb") as file:
             arguments = file.read(_COMMAND_LIMIT).rstrip(b"\0").split(b"\0")
         shown = self._mask([argument.decode(errors="replace") for argument in arguments])
         return plain_line(" ".join(shown)) or f"[{stat.name}]"
@@ -202,7 +210,7 @@ class ProcessTable:
         """When the machine booted, in seconds since the epoch, as the kernel rounds it."""
         if self._booted_at is None:
             try:
-                lines = (self._proc / "stat").read_bytes().splitlines()
+                lines = _read(f"{self._proc}/stat").splitlines()
                 self._booted_at = float(next(line for line in lines if line.startswith(b"btime ")).split()[1])
             except (OSError, StopIteration, ValueError, IndexError):
                 self._booted_at = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
@@ -211,7 +219,7 @@ class ProcessTable:
     def _hides(self) -> bool:
         """Whether ``/proc`` is mounted so that it hides other users' processes from this one."""
         try:
-            mounts = (self._proc / "self/mounts").read_text(encoding="utf-8", errors="replace")
+            mounts = read_text(f"{self._proc}/self/mounts")
         except OSError:
             return False
         return any(

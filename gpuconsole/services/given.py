@@ -87,13 +87,14 @@ def remembered(path: Path | None = None) -> tuple[Launched, ...]:
 def _records(file: Path | str) -> tuple[Launched, ...]:
     import json
     import sqlite3
-    from pathlib import Path
 
     from gpuconsole.core.text import plain_line
 
     found = []
     try:
-        connection = sqlite3.connect(f"{Path(file).resolve().as_uri()}?mode=ro", uri=True, timeout=_QUICK_S)
+        # These three mean something in the address of a file; the rest of a path may stand in it as it is.
+        address = os.path.realpath(file).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+        connection = sqlite3.connect(f"file:{address}?mode=ro", uri=True, timeout=_QUICK_S)
         try:
             rows = connection.execute(
                 "SELECT container_id, name, gpus FROM launches WHERE ended_at IS NULL AND container_id IS NOT NULL"
