@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import ctypes
 from pathlib import Path
 
 import pytest
 
-from gpuconsole.gpu.nvml import binding, bus
-from gpuconsole.gpu.nvml.binding import NvmlError
+from gpuconsole.gpu.nvml import bus
 from gpuconsole.gpu.nvml.bus import on_bus
 from gpuconsole.gpu.nvml.codes import LIBRARY_NOT_FOUND
+from gpuconsole.gpu.nvml.gateway import Failure, Gateway
 from gpuconsole.gpu.nvml.source import NvmlSource
 from gpuconsole.host.machine import read_machine
 
@@ -42,10 +41,7 @@ def test_the_same_gpus_are_seen_as_by_the_doctor_and_the_advice_fits(
     there = on_bus(tmp_path / "sys")
     assert there is bool(read_machine(tmp_path).pci_gpus)
 
-    def missing() -> ctypes.CDLL:
-        raise NvmlError(LIBRARY_NOT_FOUND)
-
-    monkeypatch.setattr(binding, "load_library", missing)
+    monkeypatch.setattr(Gateway, "start", lambda self: Failure(LIBRARY_NOT_FOUND))
     snapshot = NvmlSource(sysfs=tmp_path / "sys").snapshot()
     assert snapshot.reason == "no-library"
     assert snapshot.hint is not None

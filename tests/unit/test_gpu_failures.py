@@ -310,12 +310,12 @@ def nvmlInit():
 
 
 @pytest.mark.parametrize("content", [OLD_PACKAGE, "print 'python 2'", "raise ImportError('broken')"])
-def test_a_package_named_pynvml_does_not_matter(nvml_box: NvmlBox, tmp_path: Path, content: str) -> None:
-    """An old package of this name, which stands in the place of nvidia-ml-py's module on many machines."""
+def test_another_package_in_the_place_of_nvidia_ml_py_is_named(nvml_box: NvmlBox, tmp_path: Path, content: str) -> None:
+    """The old package pynvml shadows the module of nvidia-ml-py: a clear sentence, no AttributeError."""
     (tmp_path / "pynvml").mkdir()
     (tmp_path / "pynvml/__init__.py").write_text(content)
     code = (
-        "from gpuconsole.gpu.nvml.source import NvmlSource; s = NvmlSource().snapshot(); print(s.reason, len(s.gpus))"
+        "from gpuconsole.gpu.nvml.source import NvmlSource; s = NvmlSource().snapshot(); print(s.reason, '|', s.hint)"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -325,4 +325,5 @@ def test_a_package_named_pynvml_does_not_matter(nvml_box: NvmlBox, tmp_path: Pat
         check=True,
         timeout=60,
     )
-    assert done.stdout == "None 2\n"
+    assert done.stdout.startswith(("wrong-pynvml |", "no-pynvml |"))
+    assert "pip install" in done.stdout

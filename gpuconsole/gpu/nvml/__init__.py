@@ -1,7 +1,6 @@
-"""NVML, the NVIDIA driver's library of readings; nothing outside this package calls it.
+"""NVML, the NVIDIA driver's library of readings; nothing outside this package knows nvidia-ml-py.
 
-From the ground up: ``codes`` (what a return code means), ``binding`` (the library's functions), ``gateway`` (the one
-place that calls them),
+From the ground up: ``codes`` (what a return code means), ``gateway`` (the one place that calls the library),
 ``sheet`` and ``readings`` (single readings of a GPU), ``processes`` and ``mig``, ``reader`` (one snapshot), ``source``
 (snapshots within a time limit).
 """

@@ -19,6 +19,8 @@ OPERATING_SYSTEM = 17
 VERSION_MISMATCH = 18
 ARGUMENT_VERSION = 25
 UNKNOWN = 999
+GARBLED = -1
+"""Ours: the library gave bytes that are no text."""
 
 ABSENT = frozenset({NOT_SUPPORTED, FUNCTION_NOT_FOUND, ARGUMENT_VERSION})
 """Codes that say a reading does not exist here; the others say that taking it failed."""
@@ -45,6 +47,7 @@ _WORDS = {
     28: "the driver found no GPU",
     29: "the GPU is not in the right state for it",
     UNKNOWN: "the driver failed without saying why",
+    GARBLED: "the driver gave no readable text",
 }
 
 
@@ -70,6 +73,16 @@ NO_GPU = Problem(
     "no-gpu",
     "The NVIDIA driver is loaded, but it finds no GPU.",
     "Check 'lspci | grep -i nvidia', then look for NVRM lines in the kernel log (sudo dmesg | grep -i nvrm).",
+)
+WRONG_BINDING = Problem(
+    "wrong-pynvml",
+    "The Python module pynvml is not the one of nvidia-ml-py: an old package named pynvml stands in its place.",
+    "In gpuconsole's environment run 'pip uninstall -y pynvml nvidia-ml-py', then 'pip install nvidia-ml-py'.",
+)
+NO_BINDING = Problem(
+    "no-pynvml",
+    "The Python package nvidia-ml-py, which reads the GPUs, is missing or damaged.",
+    "In gpuconsole's environment run 'pip install --force-reinstall nvidia-ml-py'.",
 )
 DRIVER_CHANGED = Problem(
     "driver-changed",

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Self
 
-from gpuconsole.gpu.nvml import binding, codes
+from gpuconsole.gpu.nvml import codes
+from gpuconsole.gpu.nvml.codes import Problem
+
+_NEEDED = ("NVMLError", "nvmlInitWithFlags", "nvmlMemory_v2", "nvmlDeviceGetComputeRunningProcesses_v3")
+"""What nvidia-ml-py has and the abandoned package of the same module name lacks."""
 
 
-class Failure(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Failure:
     """NVML gave no value."""
 
     code: int
@@ -19,29 +25,47 @@ class Failure(NamedTuple):
 
 
 class Gateway:
-    """NVML. It never raises for what library or driver do."""
+    """NVML through nvidia-ml-py. It never raises for what library or driver do."""
 
-    def __init__(self) -> None:
-        self._binding: binding.Binding | None = None
+    def __init__(self, binding: Any) -> None:
+        self._binding = binding
+
+    @classmethod
+    def open(cls) -> Self | Problem:
+        """Import the binding; NVML itself is loaded and started by :meth:`start`."""
+        try:
+            import pynvml
+        except ImportError:
+            return codes.NO_BINDING
+        except SyntaxError:  # a package of Python 2 days
+            return codes.WRONG_BINDING
+        if not all(hasattr(pynvml, name) for name in _NEEDED):
+            return codes.WRONG_BINDING
+        return cls(pynvml)
 
     def start(self) -> Failure | None:
         """Load the library unless it is loaded, and start it; each start needs one :meth:`stop`."""
-        try:
-            self._binding = binding.Binding(binding.load_library())
-        except binding.NvmlError as error:
-            return Failure(error.code)
         answer = self.ask("nvmlInitWithFlags", 0)
         return answer if isinstance(answer, Failure) else None
 
     def stop(self) -> None:
-        """Let the driver go; the library stays loaded, for a process never unloads it."""
+        """Let the driver go; the library stays loaded, for the binding never unloads it."""
         self.ask("nvmlShutdown")
+
+    def constant(self, name: str) -> Any:
+        """A constant of the binding."""
+        return getattr(self._binding, name)
 
     def ask(self, function: str, *arguments: object) -> Any | Failure:
         """Call ``function``; its value is returned as the binding has it, text as bytes."""
-        if self._binding is None:
-            return Failure(codes.UNINITIALIZED)
+        call = getattr(self._binding, function, None)
+        if call is None:
+            return Failure(codes.FUNCTION_NOT_FOUND)
+        # Functions that give text are wrapped to decode it, and the wrapper raises for anything but UTF-8.
+        call = getattr(call, "__wrapped__", call)
         try:
-            return self._binding.call(function, *arguments)
-        except binding.NvmlError as error:
-            return Failure(error.code)
+            return call(*arguments)
+        except self._binding.NVMLError as error:
+            return Failure(error.value)
+        except UnicodeDecodeError:
+            return Failure(codes.GARBLED)

@@ -36,7 +36,7 @@ def take_migs(parent: Sheet, gateway: Gateway) -> tuple[Mig, ...]:
     for place in range(places):
         handle = gateway.ask("nvmlDeviceGetMigDeviceHandleByIndex", parent.handle, place)
         if not isinstance(handle, Failure):
-            migs.append(_mig(Sheet(gateway, handle)))
+            migs.append(_mig(Sheet(gateway, handle), gateway))
         elif handle.code not in _NO_INSTANCE:
             migs.append(_unreadable(handle))
     return tuple(migs)
@@ -47,10 +47,10 @@ def _unreadable(failure: Failure) -> Mig:
     return Mig(None, None, None, None, None, None, processes=None, unknown=dict.fromkeys(_FIELDS, failure.reason))
 
 
-def _mig(sheet: Sheet) -> Mig:
+def _mig(sheet: Sheet, gateway: Gateway) -> Mig:
     for reading in _IDENTITY:
         sheet.take(reading)
-    take_memory(sheet)
+    take_memory(sheet, gateway)
     total = sheet.values.get("memory_total_bytes")
     uuid: str | None = sheet.values.get("uuid")
     entries = take_processes(sheet, total_bytes=total)

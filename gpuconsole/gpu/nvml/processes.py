@@ -63,7 +63,7 @@ def take_processes(sheet: Sheet, *, total_bytes: int | None) -> tuple[Entry, ...
 def _list(sheet: Sheet, function: str) -> list[Any] | Failure:
     """One list, by the newest form of the call that the library has."""
     answer: list[Any] | Failure = []
-    for version in ("_v3", "_v2"):
+    for version in ("_v3", "_v2", ""):
         answer = sheet.ask(function + version)
         if isinstance(answer, Failure) and answer.code == INSUFFICIENT_SIZE:
             answer = sheet.ask(function + version)  # processes came between the question for the size and the list
@@ -73,9 +73,10 @@ def _list(sheet: Sheet, function: str) -> list[Any] | Failure:
 
 
 def _entry(info: Any, kind: ProcessKind) -> Entry:
+    memory = info.usedGpuMemory  # None where the library gave all ones: it does not know
     return Entry(
         pid=int(info.pid),
-        memory_bytes=info.memory_bytes,
+        memory_bytes=None if memory is None else int(memory),
         kind=kind,
         gpu_instance=_instance(info, "gpuInstanceId"),
         compute_instance=_instance(info, "computeInstanceId"),

@@ -93,7 +93,9 @@ class Reader:
     def _started(self) -> Gateway | Problem:
         if self._gateway is not None:
             return self._gateway
-        gateway = Gateway()
+        gateway = Gateway.open()
+        if isinstance(gateway, Problem):
+            return gateway
         failure = gateway.start()
         if failure is not None:
             return self._start_problem(failure)
@@ -143,7 +145,7 @@ class Reader:
             return sleeping(index, _uuid(key), self._kept[key])
         kept = self._seldom(gateway, handle, key, details=details)
         mig = kept.values.get("mig_enabled") is True
-        take_frequent(sheet, name=kept.values.get("name"), mig=mig)
+        take_frequent(sheet, gateway, name=kept.values.get("name"), mig=mig)
         migs = take_migs(sheet, gateway) if mig else ()
         entries = take_processes(sheet, total_bytes=sheet.values.get("memory_total_bytes"))
         failure = breakdown(sheet)

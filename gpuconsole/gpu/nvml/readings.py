@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gpuconsole.gpu.nvml.codes import ABSENT, NOT_SUPPORTED, words
-from gpuconsole.gpu.nvml.gateway import Failure
+from gpuconsole.gpu.nvml.gateway import Failure, Gateway
 from gpuconsole.gpu.nvml.sheet import IMPOSSIBLE, Implausible, Reading, Sheet, between, text, watts
 
 _SM_CLOCK, _MEMORY_CLOCK = 1, 2
@@ -182,7 +182,7 @@ def _take_recovery_action(sheet: Sheet) -> None:
     if field.nvmlReturn:
         sheet.lack(words(field.nvmlReturn), "recovery_action")
         return
-    number = int(field.number)
+    number = int(field.value.uiVal)
     sheet.values["recovery_action"] = _RECOVERY_ACTIONS.get(number, f"action {number}")
 
 
@@ -196,9 +196,9 @@ def _take_mig_mode(sheet: Sheet) -> None:
         sheet.unknown["mig_enabled"] = answer.reason
 
 
-def take_frequent(sheet: Sheet, *, name: str | None, mig: bool) -> None:
+def take_frequent(sheet: Sheet, gateway: Gateway, *, name: str | None, mig: bool) -> None:
     """The readings of every look: memory, use, temperature, power, clocks."""
-    take_memory(sheet)
+    take_memory(sheet, gateway)
     shared = bool(_SHARED_MEMORY.search(name or ""))
     sheet.values["unified_memory"] = shared
     if shared and "memory_total_bytes" not in sheet.values:
@@ -212,9 +212,9 @@ def take_frequent(sheet: Sheet, *, name: str | None, mig: bool) -> None:
 _MEMORY_FIELDS = ("memory_total_bytes", "memory_used_bytes", "memory_free_bytes", "memory_reserved_bytes")
 
 
-def take_memory(sheet: Sheet) -> None:
+def take_memory(sheet: Sheet, gateway: Gateway) -> None:
     """Memory by NVML's second way of counting, which keeps the driver's reserve apart; else by the first."""
-    answer = sheet.ask("nvmlDeviceGetMemoryInfo_v2")
+    answer = sheet.ask("nvmlDeviceGetMemoryInfo", gateway.constant("nvmlMemory_v2"))
     reserved: int | None = None
     if isinstance(answer, Failure) and answer.code in ABSENT and answer.code != NOT_SUPPORTED:
         answer = sheet.ask("nvmlDeviceGetMemoryInfo")

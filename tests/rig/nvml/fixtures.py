@@ -10,7 +10,6 @@ from typing import Any
 import pynvml
 import pytest
 
-from gpuconsole.gpu.nvml import binding
 from tests.rig.nvml.build import NoCompiler, build
 from tests.rig.nvml.presets import box
 from tests.rig.nvml.simulated import STATE_VARIABLE, NvmlBox, open_box
@@ -27,7 +26,7 @@ def nvml_box(tmp_path: Path) -> NvmlBox:
 
 @pytest.fixture
 def nvml(nvml_box: NvmlBox, monkeypatch: pytest.MonkeyPatch) -> Iterator[NvmlBox]:
-    """The same box for this process too: both bindings use the simulator, children inherit the way to it."""
+    """The same box for this process too: nvidia-ml-py uses the simulator, children inherit the way to it."""
     for name, value in nvml_box.env().items():
         if name in ("LD_LIBRARY_PATH", STATE_VARIABLE):
             monkeypatch.setenv(name, value)
@@ -37,10 +36,9 @@ def nvml(nvml_box: NvmlBox, monkeypatch: pytest.MonkeyPatch) -> Iterator[NvmlBox
 
 
 def load(monkeypatch: pytest.MonkeyPatch, *, omit: Iterable[str] = ()) -> ctypes.CDLL:
-    """Make gpuconsole and nvidia-ml-py use the simulator until the end of the test, without the functions in `omit`."""
+    """Make nvidia-ml-py use the simulator until the end of the test, without the functions in `omit`."""
     library = ctypes.CDLL(str(build(omit=omit)), mode=ctypes.RTLD_GLOBAL)
     library.gpuconsole_sim_reset()
-    monkeypatch.setattr(binding, "load_library", lambda: library)
     monkeypatch.setattr(pynvml, "nvmlLib", library)
     monkeypatch.setattr(pynvml, "_nvmlGetFunctionPointer_cache", {})
     monkeypatch.setattr(pynvml, "_nvmlLib_refcount", 0)
