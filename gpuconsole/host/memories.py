@@ -51,7 +51,7 @@ def _zfs_cache(root: Path) -> int:
 
 def shm_of_host(root: Path = Path("/")) -> tuple[int | None, int | None]:
     """Bytes used of this machine's ``/dev/shm``, and its size; None where there is none."""
-    return _use_of(root / _SHM)
+    return _use_of(str(root / _SHM))
 
 
 def has_own_shm(container: Container) -> bool:
@@ -62,11 +62,10 @@ def has_own_shm(container: Container) -> bool:
 
 def shm_of_container(pid: int, root: Path = Path("/")) -> tuple[int | None, int | None]:
     """Bytes used of the ``/dev/shm`` that process ``pid`` sees, and its size; None where this user may not look."""
-    return _use_of(root / f"proc/{pid}/root" / _SHM)
+    return _use_of(f"{root}/proc/{pid}/root/{_SHM}")  # as text: it is asked of every container at every look
 
 
-def _use_of(place: Path) -> tuple[int | None, int | None]:
-    path = str(place)
+def _use_of(path: str) -> tuple[int | None, int | None]:
     try:
         # A link inside a container would lead to a place of this machine, or to one that never answers.
         if not stat.S_ISDIR(os.lstat(path).st_mode):

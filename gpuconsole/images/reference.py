@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeGuard
 
 _COMPONENT = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
@@ -68,6 +69,7 @@ def is_platform(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and _PLATFORM.match(value) is not None
 
 
+@lru_cache(maxsize=1024)  # those of the containers are asked for at every look
 def parse(text: str) -> Reference:
     """The reference written as ``text``; without tag and digest the tag is ``latest``.
 

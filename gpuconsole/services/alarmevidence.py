@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
+import pickle
 import time
 import zlib
 from collections import deque
@@ -37,19 +37,23 @@ class Kept:
     """Samples as they are kept."""
 
     blocks: tuple[bytes, ...] = ()
-    rest: tuple[str, ...] = ()
+    rest: tuple[bytes, ...] = ()
 
-    def lines(self) -> list[str]:
-        """Each as a line of JSON, oldest first."""
-        packed = [line for block in self.blocks for line in zlib.decompress(block).decode().split("\n")]
-        return [*packed, *self.rest]
+    def lines(self) -> list[dict[str, Any]]:
+        """Each as :func:`line_of` has it, oldest first."""
+        packed = [each for block in self.blocks for each in _unpacked(zlib.decompress(block))]
+        return [line_of(*_unpacked(each)) for each in (*packed, *self.rest)]
+
+
+def _unpacked(kept: bytes) -> Any:
+    return pickle.loads(kept)  # noqa: S301  # of this process: it never was anywhere else
 
 
 class Evidence:
     """The samples of the last half hour. For one thread."""
 
     def __init__(self) -> None:
-        self._open: list[tuple[float, str]] = []
+        self._open: list[bytes] = []
         self._blocks: deque[tuple[float, bytes]] = deque()
         """Time of the last sample of each block, and the block."""
         self._bytes = 0
@@ -61,9 +65,10 @@ class Evidence:
         if self._last_t is not None and t <= self._last_t:
             return
         self._last_t = t
-        self._open.append((t, json.dumps(jsonable(line_of(snapshot, memory)), separators=(",", ":"))))
+        # Written out only when somebody asks: as JSON it would cost a tenth of all that a look costs.
+        self._open.append(pickle.dumps((snapshot, memory), pickle.HIGHEST_PROTOCOL))
         if len(self._open) >= _BLOCK:
-            block = zlib.compress("\n".join(text for _, text in self._open).encode(), 3)
+            block = zlib.compress(pickle.dumps(self._open, pickle.HIGHEST_PROTOCOL), 3)
             self._blocks.append((t, block))
             self._bytes += len(block)
             self._open.clear()
@@ -77,7 +82,7 @@ class Evidence:
 
     def copy(self) -> Kept:
         """What is kept now, for another thread."""
-        return Kept(tuple(block for _, block in self._blocks), tuple(text for _, text in self._open))
+        return Kept(tuple(block for _, block in self._blocks), tuple(self._open))
 
 
 def line_of(snapshot: GpuSnapshot, memory: MemorySample) -> dict[str, Any]:
@@ -109,7 +114,7 @@ def save(kept: Kept, alarm: Alarm, snapshot: GpuSnapshot, *, folder: Path | None
     from gpuconsole.host.recording import RecordingWriter
     from gpuconsole.services.anonymous import HOST, ME, StandIns
 
-    samples = [json.loads(line) for line in kept.lines()]
+    samples = [jsonable(line) for line in kept.lines()]
     if not samples:
         raise BadFile("Nothing was seen of this memory yet, so nothing is saved.", hint="Try again in a moment.")
     folder = folder or state_dir() / FOLDER
