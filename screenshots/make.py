@@ -102,13 +102,18 @@ async def _play(pilot: Pilot[None], desk: ReplayDesk, recording: Recording) -> N
     for event in recording.events:
         if event.kind == "host":
             desk.go_to(event.at)
-            await _until(pilot, lambda view=event.body: app.host_view is view, "a look at the GPUs")
+            seen = event.body.snapshot.taken_at  # the view itself is made anew, with what lies ahead of its memory
+            await _until(pilot, lambda at=seen: _seen_at(app) == at, "a look at the GPUs")
     desk.go_to(recording.length_s)
     state = desk.player.state
     await _until(pilot, lambda: app.containers is state.containers and app.images is state.images, "the lists")
     await _until(pilot, lambda: app.runs == desk.runs.all() and app.link is state.link, "the runs")
     app.launched(_busiest(desk))  # under the cursor
     await pilot.pause()
+
+
+def _seen_at(app: ConsoleApp) -> float | None:
+    return app.host_view.snapshot.taken_at if app.host_view is not None else None
 
 
 def _busiest(desk: ReplayDesk) -> str:
