@@ -159,7 +159,7 @@ REPLAY = (
 """Only where a recording is played."""
 ALL = (
     *APP, *MAIN, *CONTAINER, *IMAGE, *IMAGES, *PROCESS, BACK, *LOGS, *LAUNCH, *MENDING, *RUN, *GPU, *BENCH, *COMPARE,
-    *ALARMS, *COPYING,
+    *ALARMS, *COPYING, *REPLAY,
 )  # fmt: skip
 FORBIDDEN_KEYS = ("ctrl+b", "ctrl+a")
 """tmux's and screen's prefix keys: they never reach us, and nobody may lose them."""

@@ -17,7 +17,7 @@ _ALIASES = {
 }  # fmt: skip
 _MODIFIERS = {"^": "ctrl+", "c-": "ctrl+", "control+": "ctrl+", "ctrl-": "ctrl+", "s-": "shift+", "m-": "alt+"}
 _PLACE = re.compile(r"\{([a-z]+\.[a-z]+)\}")
-_USUAL = {action.id: tuple(action.key.split(",")) for action in (*actions.ALL, *actions.REPLAY)}
+_USUAL = {action.id: tuple(action.key.split(",")) for action in actions.ALL}
 
 
 def canonical(written: str) -> str:
