@@ -125,6 +125,7 @@ def shorter(text: str) -> str:
     return f"{name}@{digest.rpartition(':')[2][:12]}" if at else text
 
 
+@lru_cache(maxsize=1024)
 def short(text: str, *, digest: str | None = None) -> str:
     """An image in few words: ``pytorch 2.9.0-cu128 @3fe1``, ``ngc 25.10 @a81c``, ``small 1``.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING
@@ -160,16 +160,19 @@ def join(container: Container, known: Surroundings) -> ContainerView:
     """One container with what is known beside it."""
     unknown: dict[str, str] = {}
     digest = _digest(container, known.images.get(container.image_id))
-    base = ContainerView(
+    usage, user = _usage(container, known, unknown), _user(container, known, unknown)
+    gpus, memory = _gpus(container, known, unknown)
+    return ContainerView(
         container=container,
-        usage=_usage(container, known, unknown),
-        user=_user(container, known, unknown),
+        gpus=gpus,
+        gpu_memory_bytes=memory,
+        usage=usage,
+        user=user,
         image=short(written_name(container, known.images), digest=digest),
         image_digest=digest,
         outlooks=known.host.outlooks_of(container.id) if known.host else (),
+        unknown=unknown,
     )
-    gpus, memory = _gpus(container, known, unknown)
-    return replace(base, gpus=gpus, gpu_memory_bytes=memory, unknown=unknown)
 
 
 def _usage(container: Container, known: Surroundings, unknown: dict[str, str]) -> Usage | None:

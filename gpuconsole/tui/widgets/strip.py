@@ -148,7 +148,8 @@ class GpuStrip(Lines, can_focus=True):
         per_line = self._per_line
         if per_line == 1 and len(views) <= max(1, self.rows_at_most - 1):
             self._order = views
-            self.show([self._titles(), *(self._long(view) for view in views), *self._warned()] if views else [])
+            at = self._columns()
+            self.show([_titles(at), *(self._long(view, at) for view in views), *self._warned()] if views else [])
             return
         room = self.rows_at_most * per_line
         # More than fit: the worst come first, so that what needs a look is never cut off.
@@ -190,16 +191,8 @@ class GpuStrip(Lines, can_focus=True):
     def _all(self) -> tuple[GpuView, ...]:
         return self._host.gpus if self._host else ()
 
-    def _titles(self) -> Line:
-        at = self._columns()
-        text = fitted(" GPU", at.name) + fitted("UTIL", at.spark + 6, "right") + "  "
-        text += fitted("MEMORY GiB", at.bar + 14) + fitted("STATE", at.state + at.ring)
-        text += fitted("TEMP", 6, "right") + fitted("POWER", 12 if at.limit else 7, "right")
-        return (Cell(text + (fitted(" HELD BY", at.holders + 1) if at.holders else ""), "dim"),)
-
-    def _long(self, view: GpuView) -> Line:
+    def _long(self, view: GpuView, at: _Columns) -> Line:
         gpu, glyphs = view.gpu, self._glyphs
-        at = self._columns()
         state = present.state_cell(view, glyphs, at.state - 1)
         if gpu.problem:
             text = fitted(f" {gpu.problem}", max(0, self._width - at.name))
@@ -271,6 +264,13 @@ class GpuStrip(Lines, can_focus=True):
         """Open the GPU under the cursor."""
         if self.chosen is not None:
             self.post_message(self.Chosen(self.chosen))
+
+
+def _titles(at: _Columns) -> Line:
+    text = fitted(" GPU", at.name) + fitted("UTIL", at.spark + 6, "right") + "  "
+    text += fitted("MEMORY GiB", at.bar + 14) + fitted("STATE", at.state + at.ring)
+    text += fitted("TEMP", 6, "right") + fitted("POWER", 12 if at.limit else 7, "right")
+    return (Cell(text + (fitted(" HELD BY", at.holders + 1) if at.holders else ""), "dim"),)
 
 
 def _worst_first(view: GpuView) -> tuple[int, int]:
