@@ -12,9 +12,13 @@ from gpuconsole.launch.fields import LOOPBACK
 from gpuconsole.launch.preflight import Facts, Finding, Rule, Severity
 from gpuconsole.launch.spec import LaunchSpec
 
-_PASSES_ON = ("tini", "dumb-init", "docker-init", "catatonit", "env", "nvidia_entrypoint.sh", "sh", "bash")
-"""Entrypoints that run what they are given."""
+_WRAPPERS = ("tini", "dumb-init", "docker-init", "catatonit", "env")
+"""Entrypoints that run what stands behind them, and else what they are given."""
+_SHELLS = ("sh", "bash")
+_PASSES_ON = ("nvidia_entrypoint.sh", "docker-entrypoint.sh", "ros_entrypoint.sh", "_entrypoint.sh", "start.sh")
+"""Scripts of widespread images that run what they are given: NGC, Docker's official ones, ROS, micromamba, Jupyter."""
 _SCRIPTS = (".sh", "entrypoint")
+"""How a name ends of what often runs what it is given, and often does not."""
 _OPEN_TOKENS = ("token=", "password=")
 _OPEN_OPTIONS = (".token", ".password")
 
@@ -110,27 +114,42 @@ def _is_empty(word: str) -> bool:
 
 
 def entrypoint(facts: Facts) -> Iterator[Finding]:
-    """The image's entrypoint takes the command for arguments of its own."""
+    """The image's entrypoint takes the command for arguments of its own, or nobody knows whether it does."""
     if facts.image is None or facts.spec.entrypoint is not None or not facts.spec.command:
         return
-    words = facts.image.entrypoint
-    if not words or _passes_on(words):
+    words, first = facts.image.entrypoint, facts.spec.command[0]
+    program = _program(words)
+    if not program or program.rpartition("/")[2] in _PASSES_ON:
         return
+    given = f"The image starts {program}, which gets '{first} …' as its arguments"
+    unknown = program.endswith(_SCRIPTS)
     yield Finding(
         "entrypoint",
         Severity.WARN,
         "--entrypoint",
-        f"The image starts {words[0]}, which gets '{facts.spec.command[0]} …' as its arguments instead of running it.",
-        "Take it away with --entrypoint ''.",
+        f"{given}; whether it runs them is not known." if unknown else f"{given} instead of running it.",
+        "--entrypoint '' runs the command itself, without what the script sets up."
+        if unknown
+        else "Take it away with --entrypoint ''.",
         Change("entrypoint", ""),
     )
 
 
-def _passes_on(words: Sequence[str]) -> bool:
-    program = words[0].rpartition("/")[2]
-    if program in ("sh", "bash") and "-c" in words:
-        return False  # what follows becomes $0 and $1, and is not run
-    return program in _PASSES_ON or program.endswith(_SCRIPTS)
+def _program(words: Sequence[str]) -> str:
+    """What of an entrypoint gets the command in the end; empty when that is run as it is."""
+    if not words:
+        return ""
+    name, rest = words[0].rpartition("/")[2], words[1:]
+    if name in _WRAPPERS:
+        rest = rest[rest.index("--") + 1 :] if "--" in rest else [word for word in rest if not _is_option(word)]
+        return _program(rest)
+    if name in _SHELLS and "-c" not in rest:  # else what follows becomes $0 and $1, and is not run
+        return _program([word for word in rest if not _is_option(word)])
+    return words[0]
+
+
+def _is_option(word: str) -> bool:
+    return word.startswith("-") or "=" in word
 
 
 def secrets(facts: Facts) -> Iterator[Finding]:

@@ -217,11 +217,13 @@ CASES: dict[str, tuple[list[Facts], list[Facts]]] = {
     "image-unresolved": ([replace(CALM, unresolved="It is not here.")], [CALM]),
     "entrypoint": (
         [replace(COMMANDED, image=replace(IMAGE, entrypoint=words)) for words in
-         (("python",), ("/usr/bin/trainer", "--now"), ("sh", "-c", "serve"))],
+         (("python",), ("/usr/bin/trainer", "--now"), ("sh", "-c", "serve"), ("/entrypoint.sh",), ("sh", "/run.sh"),
+          ("tini", "--", "python"), ("dumb-init", "vllm", "serve"))],
         [COMMANDED, replace(CALM, image=replace(IMAGE, entrypoint=("python",))), replace(COMMANDED, image=None),
          spec(replace(COMMANDED, image=replace(IMAGE, entrypoint=("python",))), entrypoint=("",))]
         + [replace(COMMANDED, image=replace(IMAGE, entrypoint=words)) for words in
-           (("tini", "--"), ("/opt/nvidia/nvidia_entrypoint.sh",), ("/usr/local/bin/docker-entrypoint.sh",))],
+           (("tini", "--"), ("/opt/nvidia/nvidia_entrypoint.sh",), ("/usr/local/bin/docker-entrypoint.sh",), (),
+            ("tini", "-g", "--", "start.sh"), ("/bin/bash", "/opt/nvidia/nvidia_entrypoint.sh"), ("/usr/bin/env",))],
     ),
     "secret-in-sight": (
         [replace(CALM, secrets_written={option: ("one", "two")}) for option in ("COMMAND", "--env", "--label")], [CALM],
