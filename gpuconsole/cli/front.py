@@ -80,7 +80,12 @@ def _unforeseen(error: Exception, *, debug: bool) -> int:
     talk(f"gpuconsole: something went wrong inside gpuconsole itself ({words}).")
     for note in getattr(error, "__notes__", ()):  # what a use case could not take back
         talk(f"  {plain_line(note)}")
-    talk("  → Run it again with --debug before the command, and report what it shows.")
+    again = (
+        "Report what stands above."
+        if debug
+        else "Run it again with --debug before the command, and report what it shows."
+    )
+    talk(f"  → {again}")
     return int(ExitCode.INTERNAL)
 
 

@@ -23,6 +23,7 @@ from gpuconsole.tui.commands import commands_of
 from gpuconsole.tui.failures import tell_failure, tell_worker_error
 from gpuconsole.tui.hearing import HearingApp
 from gpuconsole.tui.keymap import Keymap
+from gpuconsole.tui.leaving import leave
 from gpuconsole.tui.screens.main import MainScreen
 from gpuconsole.tui.widgets.tones import CLASSES
 
@@ -186,7 +187,7 @@ class ConsoleApp(HearingApp):
             self.screen.clear_selection()
             self.notify("Copied.", markup=False, timeout=2)
         elif self.screen.is_modal:
-            self.screen.dismiss(None)  # as esc: the answer to a question is no
+            leave(self.screen)  # as esc: the answer to a question is no
         else:
             self.action_leave()
 

@@ -11,6 +11,7 @@ from textual.screen import Screen
 
 from gpuconsole.services.alarmdesk import Listed, Standing
 from gpuconsole.tui import actions, sheets
+from gpuconsole.tui.leaving import leave
 from gpuconsole.tui.present import alarms
 from gpuconsole.tui.present.cell import Cell
 from gpuconsole.tui.widgets.grid import Grid
@@ -125,4 +126,4 @@ class AlarmsScreen(Screen[None]):
 
     def action_back(self) -> None:
         """Back."""
-        self.dismiss(None)
+        leave(self)

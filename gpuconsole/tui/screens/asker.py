@@ -38,7 +38,7 @@ class Asker(Screen[None]):
         """Ask; at yes go on with ``then``, on the app's own thread."""
         from gpuconsole.tui.screens.question import QuestionScreen
 
-        if await self.app.push_screen_wait(QuestionScreen(question)):
+        if await self.app.push_screen_wait(QuestionScreen(question, asked_by=self)):
             then()
 
     def do(self, act: Callable[..., str], *arguments: Any) -> None:

@@ -17,6 +17,7 @@ from gpuconsole.core.errors import UsageError
 from gpuconsole.services.benching import BenchWish
 from gpuconsole.services.benchtargets import BenchTarget
 from gpuconsole.tui import sheets
+from gpuconsole.tui.leaving import leave
 from gpuconsole.tui.present import benchask
 from gpuconsole.tui.widgets.lines import Lines
 
@@ -125,7 +126,7 @@ class BenchAsk(ModalScreen[BenchOrder]):
         except UsageError:
             self.query_one("#only", Input).focus()
             return
-        self.dismiss(BenchOrder(self._targets[self._chosen], wish))
+        leave(self, BenchOrder(self._targets[self._chosen], wish))
 
     def action_target(self, step: int) -> None:
         """Another thing to measure on."""
@@ -138,4 +139,4 @@ class BenchAsk(ModalScreen[BenchOrder]):
 
     def action_back(self) -> None:
         """Measure nothing."""
-        self.dismiss(None)
+        leave(self)

@@ -14,6 +14,7 @@ from textual.widgets import Static
 
 from gpuconsole.probes.benchrecords import BenchRun
 from gpuconsole.tui import sheets
+from gpuconsole.tui.leaving import leave
 from gpuconsole.tui.present import benchpast
 from gpuconsole.tui.widgets.grid import Grid
 
@@ -64,8 +65,8 @@ class PickScreen(ModalScreen[str]):
     @on(Grid.Chosen)
     def _choose(self, event: Grid.Chosen) -> None:
         event.stop()
-        self.dismiss(event.key)
+        leave(self, event.key)
 
     def action_back(self) -> None:
         """Leave it as it is."""
-        self.dismiss(None)
+        leave(self)

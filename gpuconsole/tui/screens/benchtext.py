@@ -12,6 +12,7 @@ from textual.containers import VerticalScroll
 
 from gpuconsole.core.text import shorten
 from gpuconsole.tui import actions, sheets
+from gpuconsole.tui.leaving import leave
 from gpuconsole.tui.present.cell import Cell
 from gpuconsole.tui.screens.asker import Asker
 from gpuconsole.tui.widgets.keyline import KeyLine
@@ -69,7 +70,7 @@ class BenchText(Asker):
 
     def action_back(self) -> None:
         """Back."""
-        self.dismiss(None)
+        leave(self)
 
     def action_scroll(self, step: int) -> None:
         """Scroll by a line."""

@@ -15,6 +15,7 @@ from textual.widgets import Button, Input, Static
 
 from gpuconsole.core.errors import ConsoleError
 from gpuconsole.tui import sheets
+from gpuconsole.tui.leaving import leave
 from gpuconsole.tui.present import buildform
 from gpuconsole.tui.present.cell import Cell
 from gpuconsole.tui.widgets.completer import Choices, CompletingInput
@@ -150,8 +151,8 @@ class BuildScreen(ModalScreen["tuple[BuildOrder, Chosen]"]):
     def action_build(self) -> None:
         """Build it, once it is known what it comes to."""
         if self._ready is not None:
-            self.dismiss(self._ready)
+            leave(self, self._ready)
 
     def action_back(self) -> None:
         """Build nothing."""
-        self.dismiss(None)
+        leave(self)

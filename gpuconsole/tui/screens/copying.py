@@ -24,6 +24,7 @@ from gpuconsole.services.runs import Run
 from gpuconsole.services.secrets import mask_arguments, mask_text
 from gpuconsole.services.tunnels import Server, tunnel
 from gpuconsole.tui import actions, sheets
+from gpuconsole.tui.leaving import leave
 from gpuconsole.tui.present.cell import Cell, Column, Row
 from gpuconsole.tui.screens.lending import terminal_lent
 from gpuconsole.tui.widgets.grid import Grid
@@ -192,7 +193,7 @@ class CopyScreen(ModalScreen[None]):
             copy(self.app, chosen.text)
             much = " It is long: many terminals take less." if len(chosen.text) > _MUCH else ""
             self.app.notify(f"Copied: {shorten(chosen.what, 40)}.{much}", markup=False, timeout=3)
-            self.dismiss(None)
+            leave(self)
 
     def action_plain(self) -> None:
         """Show it bare."""
@@ -201,7 +202,7 @@ class CopyScreen(ModalScreen[None]):
 
     def action_back(self) -> None:
         """Back."""
-        self.dismiss(None)
+        leave(self)
 
 
 def show_bare(app: ConsoleApp, what: Copy) -> None:

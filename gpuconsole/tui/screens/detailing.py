@@ -12,6 +12,7 @@ from textual.containers import VerticalScroll
 from gpuconsole.core.text import shorten
 from gpuconsole.services import ringing
 from gpuconsole.tui import actions, sheets
+from gpuconsole.tui.leaving import leave
 from gpuconsole.tui.present import details
 from gpuconsole.tui.present.cell import Cell
 from gpuconsole.tui.present.gpu import ring_word
@@ -96,7 +97,7 @@ class DetailsScreen(Doing):
 
     def action_back(self) -> None:
         """Back."""
-        self.dismiss(None)
+        leave(self)
 
     def action_scroll(self, step: int) -> None:
         """Scroll by a line."""

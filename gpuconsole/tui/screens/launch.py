@@ -15,6 +15,7 @@ from textual.widgets import Button
 from gpuconsole.core.errors import ConsoleError
 from gpuconsole.core.text import plain_line
 from gpuconsole.tui import actions, sheets
+from gpuconsole.tui.leaving import leave
 from gpuconsole.tui.present import launchform
 from gpuconsole.tui.present.cell import Cell
 from gpuconsole.tui.screens.launchfields import LaunchFields
@@ -86,7 +87,7 @@ class LaunchScreen(Running):
         """Ask what was launched from here before."""
         if self.app.readonly:
             self.app.notify("Nothing is launched with --readonly.", severity="error", markup=False)
-            self.dismiss(None)
+            leave(self)
             return
         folder = launchform.current_folder()
         words = f" in {plain_line(folder)}" if folder else ""
@@ -211,4 +212,4 @@ class LaunchScreen(Running):
             now = self.everything()
             self.app.desk.drafts.unsent = now if now != self._begun_with or self.app.desk.drafts.unsent else None
             self.app.desk.drafts.unsent_filling = self._filling
-        self.dismiss(None)
+        leave(self)

@@ -12,6 +12,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Button
 
 from gpuconsole.tui import sheets
+from gpuconsole.tui.leaving import leave
 from gpuconsole.tui.present.launchaccess import access_lines
 from gpuconsole.tui.widgets.lines import Lines
 
@@ -87,4 +88,4 @@ class AccessScreen(ModalScreen[None]):
 
     def action_on(self) -> None:
         """Close it."""
-        self.dismiss(None)
+        leave(self)

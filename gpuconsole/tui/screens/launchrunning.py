@@ -14,6 +14,7 @@ from gpuconsole.core.errors import ConsoleError
 from gpuconsole.launch.spec import SpecInvalid
 from gpuconsole.services.launching import Launched
 from gpuconsole.services.launchruns import LaunchNews, LaunchRun
+from gpuconsole.tui.leaving import leave
 from gpuconsole.tui.messages import ActionDone, ActionFailed
 from gpuconsole.tui.present import launchform, launchtext
 from gpuconsole.tui.screens.asking import about_launch, about_reach
@@ -224,15 +225,20 @@ class Running(Profiled):
 
     def _go_to(self, outcome: Launched) -> None:
         app, join = self.app, self.query_one("#join", Tick).value
+        front = app.screen
+        covered = front is not self and getattr(front, "asked_by", None) is not self
         app.desk.drafts.unsent = None
         app.desk.refresh()
         app.launched(outcome.id)
-        self.dismiss(None)
+        leave(self)
         if outcome.ending is not None:
             app.notify(f"{outcome.name} has ended already, and well.", markup=False)
             return
+        if covered:
+            app.notify(_words(outcome), markup=False)
+        # What somebody reads or is asked meanwhile keeps the keys: they are not to reach the container.
+        container = outcome.container if join and not covered else None
         # Its terminal when it has one; else a shell beside its work.
-        container = outcome.container if join else None
         verb = "attach" if container is not None and container.tty else "shell"
         if outcome.access is not None:
             from gpuconsole.tui.screens.launchaccess import AccessScreen
@@ -256,7 +262,7 @@ class Running(Profiled):
         if self._run is not None:
             self._left = True
             self.app.desk.drafts.unsent = None
-            self.dismiss(None)
+            leave(self)
 
     def _ask_to_stop(self, run: LaunchRun) -> None:
         self.ask(about_launch(self.app.keys.name("launch.behind")), partial(self._stop, run))

@@ -18,6 +18,7 @@ from gpuconsole.core.text import plain_line
 from gpuconsole.launch.spec import SpecInvalid
 from gpuconsole.services.profilesaving import Saved
 from gpuconsole.tui import sheets
+from gpuconsole.tui.leaving import leave
 from gpuconsole.tui.present import launchtext
 from gpuconsole.tui.widgets.lines import Lines
 from gpuconsole.tui.widgets.tick import Tick
@@ -40,7 +41,7 @@ class SaveProfile(ModalScreen[Outcome]):
 
     app: ConsoleApp
     CSS_PATH = sheets.of("launch")
-    HELP = "Enter saves; a name that is there already is asked about. Secrets are left to the shell that launches it."
+    HELP = "Enter saves; a name that is there already is told, and enter once more replaces it. Secrets are left to the shell that launches it."
     AUTO_FOCUS = "#profile"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "Cancel"),
@@ -125,15 +126,15 @@ class SaveProfile(ModalScreen[Outcome]):
     def _end(self, news: Wrote) -> None:
         outcome = news.outcome
         if isinstance(outcome, Saved | SpecInvalid):
-            self.dismiss(outcome)
+            leave(self, outcome)
         elif isinstance(outcome, Conflict):
             self._taken = self._place
-            self._tell(plain_line(f"{outcome.message} Save once more to replace it, or choose another name."))
-            self.query_one("#no", Button).focus()
+            self._tell(plain_line(f"{outcome.message} Save once more (enter) to replace it, or choose another name."))
+            self.query_one("#yes", Button).focus()
         else:
             self._tell(plain_line(f"{outcome.message} {outcome.hint or ''}"))
             self.query_one("#profile", Input).focus()
 
     def action_back(self) -> None:
         """Save nothing."""
-        self.dismiss(None)
+        leave(self)

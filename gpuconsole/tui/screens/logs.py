@@ -19,6 +19,7 @@ from textual.widgets import Input
 from gpuconsole.engine.model import Container
 from gpuconsole.services.logfollow import LogFollower, LogState, LogStatus
 from gpuconsole.tui import actions, sheets
+from gpuconsole.tui.leaving import leave
 from gpuconsole.tui.present import logs
 from gpuconsole.tui.present.cell import Cell
 from gpuconsole.tui.screens.asker import Asker
@@ -183,8 +184,7 @@ class LogScreen(Asker):
         """What came while somebody reads."""
         if self._held:
             return ", more waits"
-        behind = self._view.buffer.end - self._view.seen
-        return f", {behind:,} new" if behind else ""
+        return f", {behind:,} new" if (behind := self._view.buffer.end - self._view.seen) else ""
 
     def _words(self) -> tuple[str, str]:
         """What is to be said below the output."""
@@ -204,7 +204,7 @@ class LogScreen(Asker):
         """End the typing, then the search, then the screen."""
         typing = [line for line in self.query(Input) if line.display]
         if not typing and not self._view.finder.words:
-            self.dismiss(None)
+            leave(self)
             return
         for line in typing:
             line.display = False

@@ -13,6 +13,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 
 from gpuconsole.tui import sheets
+from gpuconsole.tui.leaving import leave
 from gpuconsole.tui.present import pruning
 from gpuconsole.tui.present.cell import Cell
 from gpuconsole.tui.widgets.lines import Lines
@@ -78,7 +79,7 @@ class PruneScreen(ModalScreen["tuple[Removal, ...]"]):
 
     @on(Button.Pressed)
     def _answer(self, event: Button.Pressed) -> None:
-        self.dismiss(self._chosen if event.button.id == "yes" else None)
+        leave(self, self._chosen if event.button.id == "yes" else None)
 
     def action_also_named(self) -> None:
         """Take the named ones too, or not."""
@@ -86,4 +87,4 @@ class PruneScreen(ModalScreen["tuple[Removal, ...]"]):
 
     def action_back(self) -> None:
         """Remove nothing."""
-        self.dismiss(None)
+        leave(self)

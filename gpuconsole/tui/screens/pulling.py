@@ -13,6 +13,7 @@ from textual.widgets import Button, Input, Static
 
 from gpuconsole.core.errors import ConsoleError
 from gpuconsole.tui import sheets
+from gpuconsole.tui.leaving import leave
 from gpuconsole.tui.present import pullable
 from gpuconsole.tui.widgets.completer import Choices, CompletingInput
 from gpuconsole.tui.widgets.lines import Lines
@@ -105,8 +106,8 @@ class PullScreen(ModalScreen[str]):
         except ConsoleError as error:
             self.query_one("#known", Lines).show(pullable.refused(error))
             return
-        self.dismiss(str(reference))
+        leave(self, str(reference))
 
     def action_back(self) -> None:
         """Pull nothing."""
-        self.dismiss(None)
+        leave(self)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
-from textual.screen import ModalScreen
+from textual.screen import ModalScreen, Screen
 from textual.widgets import Button, Input, Static
 
 from gpuconsole.tui import sheets
+from gpuconsole.tui.leaving import leave
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +44,11 @@ class QuestionScreen(ModalScreen[bool]):
         Binding("y", "yes", "Yes", show=False),
     ]
 
-    def __init__(self, question: Question) -> None:
+    def __init__(self, question: Question, *, asked_by: Screen[Any] | None = None) -> None:
         super().__init__()
         self._question = question
+        self.asked_by = asked_by
+        """The screen that waits for the answer; when that is left, nobody is asked any more."""
 
     def compose(self) -> ComposeResult:
         """Title, body, buttons."""
@@ -72,13 +75,13 @@ class QuestionScreen(ModalScreen[bool]):
 
     @on(Button.Pressed)
     def _answer(self, event: Button.Pressed) -> None:
-        self.dismiss(event.button.id == "yes")
+        leave(self, event.button.id == "yes")
 
     def action_no(self) -> None:
         """Nothing is done."""
-        self.dismiss(False)
+        leave(self, False)
 
     def action_yes(self) -> None:
         """Do it, unless more must be typed."""
         if self._question.word is None:
-            self.dismiss(True)
+            leave(self, True)

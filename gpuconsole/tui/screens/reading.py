@@ -11,6 +11,7 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from gpuconsole.tui import sheets
+from gpuconsole.tui.leaving import leave
 from gpuconsole.tui.present.cell import Cell
 from gpuconsole.tui.widgets.keyline import KeyLine
 from gpuconsole.tui.widgets.lines import Lines
@@ -50,7 +51,7 @@ class ReadingScreen(Screen[None]):
 
     def action_close(self) -> None:
         """Back."""
-        self.dismiss(None)
+        leave(self)
 
     def action_scroll(self, step: int) -> None:
         """Scroll by a line."""
