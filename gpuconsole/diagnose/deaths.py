@@ -28,6 +28,8 @@ _REFUSED = re.compile(r"Cannot allocate memory|(?<!OutOf)MemoryError\b|std::bad_
 _DISK = re.compile(r"No space left on device", re.IGNORECASE)
 _NOTABLE = 0.1
 """Share of the GPU from which memory counts: reserved and unused, or held by others."""
+REMOVED = "removed"
+"""The cause of what was removed while it ran."""
 _KILLED, _BUS, _LOST = 137, 135, 255
 
 
@@ -57,6 +59,10 @@ class Death:
     """``PYTORCH_CUDA_ALLOC_CONF`` or ``PYTORCH_ALLOC_CONF`` inside."""
     asked_to_stop: bool | None = None
     """Somebody stopped or killed it by the engine."""
+    killed_at_once: bool = False
+    """By SIGKILL alone, without the time that a stop gives."""
+    removed_running: bool = False
+    """It was killed in order to be removed."""
     engine_restarted: bool = False
     """It ended with the engine, or with the machine."""
     engine_began_later_s: float | None = None
@@ -232,6 +238,11 @@ def _restarted(death: Death) -> Cause | None:
 def _stopped(death: Death) -> Cause | None:
     if death.exit_code not in (130, _KILLED, 143) or death.asked_to_stop is False:
         return None
+    if death.removed_running:
+        return Cause(REMOVED, "It was removed by force while it ran.")
+    if death.killed_at_once:
+        told = "It was killed at once by the engine, as by 'docker kill' or 'docker rm --force'."
+        return Cause("stopped", told)
     if death.asked_to_stop:
         hard = " It did not end by itself in time." if death.exit_code == _KILLED else ""
         return Cause("stopped", f"It was stopped.{hard}")

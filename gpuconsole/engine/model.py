@@ -265,6 +265,8 @@ class EngineEvent:
     name: str = ""
     at: float | None = None
     exit_code: int | None = None
+    signal: int | None = None
+    """Of ``kill``: what was sent."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ _GRACE_S = 15.0
 _MOMENT_S = 3.0
 _LINES = 50
 _MOST = 50
-_QUIET = frozenset({"stopped", "engine-restarted"})
+_QUIET = frozenset({"stopped", "removed", "engine-restarted"})
 """Causes that somebody knows who is there: it was asked for."""
 
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
 from gpuconsole.core.errors import ConsoleError
 from gpuconsole.core.text import parse_size
-from gpuconsole.diagnose.deaths import Cause, Death, explain
+from gpuconsole.diagnose.deaths import REMOVED, Cause, Death, explain
 from gpuconsole.engine.model import Container, ContainerState
 from gpuconsole.launch.labels import LAUNCH
 from gpuconsole.services.endings import describe_ending, describe_exit
@@ -21,13 +22,15 @@ from gpuconsole.services.following import last_lines
 from gpuconsole.services.secrets import mask_text
 
 if TYPE_CHECKING:
-    from gpuconsole.engine.model import EngineInfo
+    from gpuconsole.engine.model import EngineEvent, EngineInfo
     from gpuconsole.engine.protocol import Engine
     from gpuconsole.host.enginelife import EngineLife
     from gpuconsole.services.launchrecords import LaunchRecord, LaunchRecords
 
 _EVENTS_S = 3.0
 _LINES = 50
+_AT_ONCE_S = 1.0
+"""From the end of a container that is removed by force to its removal."""
 _ALLOCATOR = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
 _GONE = "Its container was removed, and nobody saw how it ended."
 
@@ -42,6 +45,11 @@ class LastDays:
     """None when no event tells."""
     oom: bool = False
     """Its memory limit was reached."""
+    killed_at_once: bool = False
+    """SIGKILL was all that was sent to it."""
+    sent: tuple[int | None, ...] = ()
+    """Signals sent to it by the engine; None is one that was not told."""
+    removed_at: float | None = None
 
 
 def settle(engine: Engine, records: LaunchRecords) -> None:
@@ -77,7 +85,7 @@ def remember_ending(engine: Engine, container: Container) -> None:
 def _end_running(records: LaunchRecords, record: LaunchRecord, container: Container) -> None:
     if container.running:
         records.end(
-            record.number, ended_at=time.time(), exit_code=None, cause="removed", reason="It was removed as it ran."
+            record.number, ended_at=time.time(), exit_code=None, cause=REMOVED, reason="It was removed as it ran."
         )
 
 
@@ -124,19 +132,35 @@ def settle_one(
 
 def _settle_gone(engine: Engine, records: LaunchRecords, record: LaunchRecord) -> None:
     container_id = record.container_id
-    events = last_days(engine, container_id, since=record.started_at) if container_id else LastDays()
+    events = LastDays()
+    if container_id:
+        events = last_days(engine, container_id, since=record.started_at, gone=True)
     code = events.exit_code
     reason, cause = _GONE, None
     if code is not None:
         limit = _memory_limit(record)
         cause = explain(
-            Death(code, oom_killed=events.oom, memory_limit_bytes=limit, asked_to_stop=events.asked_to_stop)
+            Death(
+                code,
+                oom_killed=events.oom,
+                memory_limit_bytes=limit,
+                asked_to_stop=events.asked_to_stop,
+                killed_at_once=events.killed_at_once,
+                removed_running=_removed_running(events),
+            )
         )
-        reason = f"{_with_cause(_sentence(describe_exit(code)), cause)} Its container was removed since."
+        since = "" if cause is not None and cause.slug == REMOVED else " Its container was removed since."
+        reason = f"{_with_cause(_sentence(describe_exit(code)), cause)}{since}"
     records.end(
         record.number, ended_at=events.ended_at or time.time(), exit_code=code, cause=cause.slug if cause else "gone",
         reason=reason, advice=cause.advice if cause else (),
     )  # fmt: skip
+
+
+def _removed_running(events: LastDays) -> bool:
+    """Whether it was killed in order to be removed: nothing else removes one the moment it is killed."""
+    ended, removed = events.ended_at, events.removed_at
+    return events.killed_at_once and ended is not None and removed is not None and removed - ended < _AT_ONCE_S
 
 
 def reason_of(container: Container, cause: Cause | None) -> str:
@@ -191,13 +215,21 @@ def death_of(
         lines=tuple(lines),
         allocator=next((value for name in _ALLOCATOR if (value := variables.get(name))), "") or "",
         asked_to_stop=True if hand else events.asked_to_stop,
+        killed_at_once=events.killed_at_once,
         engine_restarted=bool(restarted),
         engine_began_later_s=began - ended if began is not None and ended is not None and began > ended else None,
     )
 
 
-def last_days(engine: Engine, container_id: str, *, since: float) -> LastDays:
-    """The end of a container as the engine's events have it; they reach back some hundred events at most."""
+def last_days(engine: Engine, container_id: str, *, since: float, gone: bool = False) -> LastDays:
+    """The end of a container as the engine's events have it; they reach back some hundred events at most.
+
+    Args:
+        engine: Whose events.
+        container_id: The container.
+        since: When it began, in seconds since the epoch.
+        gone: It was removed, so that its removal is among the events.
+    """
     try:
         stream = engine.events(since=max(0.0, since - 2))
     except ConsoleError:
@@ -205,20 +237,35 @@ def last_days(engine: Engine, container_id: str, *, since: float) -> LastDays:
     timer = threading.Timer(_EVENTS_S, stream.close)
     timer.daemon = True
     timer.start()
-    killed = oom = False
+    seen = LastDays()
     try:
         for event in stream:
-            if event.id != container_id:
-                continue
-            if event.action == "kill":
-                killed = True
-            elif event.action == "oom":
-                oom = True
-            elif event.action == "die":
-                return LastDays(event.exit_code, event.at, killed, oom)
+            if event.id == container_id:
+                seen = _after(seen, event)
+                if seen.removed_at is not None or (seen.ended_at is not None and not gone):
+                    break
     except ConsoleError:
         pass
     finally:
         timer.cancel()
         stream.close()
-    return LastDays()
+    return seen
+
+
+def _after(seen: LastDays, event: EngineEvent) -> LastDays:
+    """What is known with one event more."""
+    match event.action:
+        case "start":  # what was before its newest start is not how it ended
+            return LastDays()
+        case "kill":
+            return replace(seen, sent=(*seen.sent, event.signal))
+        case "oom":
+            return replace(seen, oom=True)
+        case "die":
+            return replace(
+                seen, exit_code=event.exit_code, ended_at=event.at, asked_to_stop=bool(seen.sent),
+                killed_at_once=set(seen.sent) == {signal.SIGKILL},
+            )  # fmt: skip
+        case "destroy":
+            return replace(seen, removed_at=event.at)
+    return seen

@@ -48,16 +48,22 @@ def test_endings_are_remembered_and_told(engine_modern: Engine, folder: Path) ->
     launch(engine, "stopped", command=("sleep", "1000"))
     launch(engine, "going", command=("sleep", "1000"))
     launch(engine, "gone", command=("sleep", "1000"))
+    launch(engine, "forced", command=("sleep", "1000"))
+    launch(engine, "killed", command=("sleep", "1000"))
+    engine.docker("rm", "-f", "forced")
+    engine.docker("kill", "killed")
     assert gpuconsole(engine, "stop", "-t", "0", "stopped").code == 0
     assert gpuconsole(engine, "rm", "--yes", "--force", "gone").code == 0
     document = gpuconsole(engine, "runs", "--json").document
     assert document["schema"] == "gpuconsole.runs/1"
     runs = {run["name"]: run for run in document["runs"]}
-    assert [run["name"] for run in document["runs"]] == ["gone", "going", "stopped", "shm-full", "gpu-full", "well"]
+    assert [run["name"] for run in document["runs"]] == [
+        "killed", "forced", "gone", "going", "stopped", "shm-full", "gpu-full", "well",
+    ]  # fmt: skip
     causes = {name: run["cause"] for name, run in runs.items()}
     assert causes == {
         "well": None, "gpu-full": "cuda-out-of-memory", "shm-full": "shm-full", "stopped": "stopped", "going": None,
-        "gone": "removed",
+        "gone": "removed", "forced": "removed", "killed": "stopped",
     }  # fmt: skip
     assert [runs[name]["exit_code"] for name in ("well", "gpu-full", "shm-full", "stopped")] == [0, 1, 135, 143]
     assert runs["going"]["ended_at"] is None

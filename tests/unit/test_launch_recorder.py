@@ -45,7 +45,15 @@ class Told:
     """What an engine remembers of a container that is gone."""
 
     def __init__(self, *actions: str) -> None:
-        self._events = [EngineEvent("container", action, "c" * 64, at=5.0, exit_code=137) for action in actions]
+        """``kill=9`` is a kill by that signal, ``destroy=60`` a removal a minute later."""
+        given = [action.partition("=")[::2] for action in actions]
+        self._events = [
+            EngineEvent(
+                "container", action, "c" * 64, at=5.0 + (int(value or 0) if action == "destroy" else 0), exit_code=137,
+                signal=int(value) if action == "kill" and value else None,
+            )
+            for action, value in given
+        ]  # fmt: skip
 
     def __iter__(self) -> Iterator[EngineEvent]:
         return iter(self._events)
@@ -60,6 +68,10 @@ class Told:
         (("start", "oom", "die", "destroy"), "container-out-of-memory", "limit of 1 GiB"),
         (("start", "kill", "die", "destroy"), "stopped", "Its container was removed since."),
         (("start", "die", "destroy"), "gone", "removed since"),
+        (("start", "kill=9", "die", "destroy"), "removed", "removed by force while it ran"),
+        (("start", "kill=9", "die", "destroy=60"), "stopped", "removed since"),
+        (("start", "kill=15", "kill=9", "die", "destroy"), "stopped", "did not end by itself in time"),
+        (("start", "kill=9", "die", "start", "oom", "die", "destroy"), "container-out-of-memory", "limit of 1 GiB"),
     ],
 )
 def test_a_container_that_is_gone_is_explained_by_what_the_engine_told(
@@ -77,6 +89,7 @@ def test_a_container_that_is_gone_is_explained_by_what_the_engine_told(
     (record,) = LaunchRecords(path=path).all()
     assert record.cause == cause, record
     assert words in (record.reason or "")
+    assert "removed since" in (record.reason or "") or cause == "removed"
 
 
 def recorded(opened: Callable[[], LaunchRecords]) -> str:

@@ -47,6 +47,7 @@ def described(answer: Answer) -> EngineEvent:
     attributes = part(answer, "Actor", "Attributes")
     nanoseconds, seconds = whole(answer, "timeNano"), whole(answer, "time")
     code = line(attributes, "exitCode") or line(attributes, "containerExitCode")
+    sent = line(attributes, "signal")
     return EngineEvent(
         kind=line(answer, "Type"),
         action=line(answer, "Action").split(":", 1)[0].strip(),
@@ -54,4 +55,5 @@ def described(answer: Answer) -> EngineEvent:
         name=line(attributes, "name"),
         at=nanoseconds / 1e9 if nanoseconds else None if seconds is None else float(seconds),
         exit_code=int(code) if code.lstrip("-").isdigit() else None,
+        signal=int(sent) if sent.isascii() and sent.isdigit() else None,
     )
