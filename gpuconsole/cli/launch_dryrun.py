@@ -58,6 +58,8 @@ def dry_run(
     run = plan.docker_run(foreground=foreground, references=references)
     if run.client:
         talk(f"The line needs a docker client {run.client} or newer, which knows CDI devices.")
+    if run.needs_bash:
+        talk("The line needs bash, zsh, ksh or busybox, which read the line breaks in it as $'…'; sh may not.")
     talk("Nothing was launched. gpuconsole's own labels, which say who launched a container, are not in the line.")
     if as_json:
         json_document(

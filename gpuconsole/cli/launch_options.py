@@ -35,7 +35,7 @@ _OPTIONS = (
     click.option("--group-add", metavar="GROUP", help="A further group of its user.", **_MANY),
     click.option("--entrypoint", metavar="PROGRAM", help="In place of the image's; '' for none."),
     click.option("--shm-size", metavar="SIZE", help="Size of /dev/shm."),
-    click.option("--ipc", metavar="MODE", help="private, host, shareable or container:NAME."),
+    click.option("--ipc", metavar="MODE", help="private, host, shareable, none or container:NAME."),
     click.option("-m", "--memory", metavar="SIZE", help="Limit of its memory."),
     click.option("--cpus", metavar="N", help="Limit in cores."),
     click.option("--ulimit", metavar="NAME=SOFT[:HARD]", help="A resource limit.", **_MANY),
@@ -59,7 +59,7 @@ _OPTIONS = (
     click.option("--rdzv-endpoint", metavar="HOST:PORT", help="For torchrun: where they meet."),
     click.option("--rdzv-id", metavar="NAME", help="For torchrun: what they call their meeting."),
     click.option("--pull", metavar="missing|never|always", help="When to pull."),
-    click.option("--gpu-path", metavar="cdi|hook|runtime", help="The way GPUs take into it."),
+    click.option("--gpu-path", metavar="auto|cdi|hook|runtime", help="The way GPUs take into it."),
     click.option("--force", metavar="RULE", help="Lift a refusal, as the refusal names it.", **_MANY),
 )
 """In the order of ``--help``."""

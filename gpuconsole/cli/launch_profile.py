@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpuconsole.cli.output import confirm, talk
-from gpuconsole.core.errors import Refused
+from gpuconsole.core.errors import ConsoleError, EngineUnavailable, NotFound, Refused
 from gpuconsole.launch.profilefile import is_profile_name
 
 if TYPE_CHECKING:
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from gpuconsole.launch.spec import LaunchSpec
     from gpuconsole.services.session import Session
 
-_ALIKE = 0.75
+_ALIKE = 0.6
+"""How alike two words are, from 0 to 1, of which one may have been meant for the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +50,21 @@ def launch_spec(session: Session, word: str, image: str | None, typed: Mapping[s
         SpecInvalid: Fields cannot be used.
         BadFile: The profile has mistakes.
         Refused: What the profile takes was not allowed.
+        NotFound: The word is neither a profile nor an image that is here, and almost a profile's name.
     """
     from gpuconsole.launch.options import read_options
     from gpuconsole.launch.spec import SpecInvalid
     from gpuconsole.services.profiles import explained, options_with, taken_by
 
     around = session.surroundings()
-    profile = _profile(word, around)
+    profile, near = _profile(word, around)
     if profile is None and image is not None:
-        raise click.UsageError(f"{word!r} is no profile, and --image is for one; 'gpuconsole profiles' lists them.")
+        told = f" Did you mean the profile {near}?" if near else ""
+        raise click.UsageError(
+            f"{word!r} is no profile, and --image is for one; 'gpuconsole profiles' lists them.{told}"
+        )
+    if profile is None and is_profile_name(word):
+        _ask_what_was_meant(session, word, near)
     fields = dict(typed) | ({"image": image or word} if profile is None or image else {})
     options = options_with(profile, fields)
     try:
@@ -75,18 +82,54 @@ def _name_of(image: str) -> str:
     return last if is_profile_name(last) else "launch"
 
 
-def _profile(word: str, around: Surroundings) -> ResolvedProfile | None:
+def _profile(word: str, around: Surroundings) -> tuple[ResolvedProfile | None, str]:
+    """The profile of this name; where there is none, the name of the one that is written most alike, if any."""
     from gpuconsole.services.profiles import profile_named, profile_sources
 
     if not is_profile_name(word):
-        return None
+        return None, ""
     sources = profile_sources()
     found = profile_named(word, sources, around.environment)
-    if found is None:
-        known = [name for source in sources for name in source.profiles]
-        if near := difflib.get_close_matches(word, known, n=1, cutoff=_ALIKE):
-            talk(f"Note: there is no profile {word}, so it is taken as an image; there is a profile {near[0]}.")
-    return found
+    known = {name.lower(): name for source in sources for name in source.profiles}
+    near = difflib.get_close_matches(word.lower(), known, n=1, cutoff=_ALIKE) if found is None else []
+    return found, known[near[0]] if near else ""
+
+
+def _ask_what_was_meant(session: Session, word: str, near: str) -> None:
+    """A bare word that is no profile: before anything of that name is pulled, say what else it may have been.
+
+    Args:
+        session: Whose engine may have an image of this name.
+        word: What was typed.
+        near: The profile that is written most alike; empty when none is.
+
+    Raises:
+        NotFound: There is no such image here either, and a profile is called almost so.
+    """
+    if _is_here(session, word):
+        if near:
+            talk(f"Note: there is no profile {word}, so it is taken as the image; there is a profile {near}.")
+    elif near:
+        raise NotFound(
+            f"There is no profile {word}, and no image {word} here. Did you mean the profile {near}?",
+            hint=f"'gpuconsole profiles' lists them. For an image of that name write its tag: {word.lower()}:latest",
+        )
+    else:
+        talk(f"Note: there is no profile {word}, so it is taken as an image; it is not here, and would be pulled.")
+
+
+def _is_here(session: Session, word: str) -> bool:
+    """Whether the engine has an image of this name; of one that does not answer it is not asked further."""
+    from gpuconsole.images.reference import parse
+
+    try:
+        parse(word)
+        session.engine.image(word)
+    except EngineUnavailable:
+        raise
+    except (ConsoleError, ValueError):
+        return False
+    return True
 
 
 def _allow(profile: ResolvedProfile, around: Surroundings, *, force: tuple[str, ...], ask: bool) -> None:

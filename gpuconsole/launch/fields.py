@@ -25,6 +25,8 @@ LOOPBACK = "127.0.0.1"
 _NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]+")
 _SHORTEST_NAME = 2
 """Characters of a container's or volume's name, for Docker."""
+_LONGEST_NAME = 128
+"""Characters of a container's name, for us: Docker takes any number, of which no table and no terminal shows all."""
 
 
 class PathProblem(ValueError):
@@ -109,6 +111,8 @@ def parse_name(text: str) -> str:
     """A container's name, as the engine allows it."""
     if reason := _wrong_name(text):
         raise ValueError(f"{text!r} cannot be a name; {reason}")
+    if len(text) > _LONGEST_NAME:
+        raise ValueError(f"a name of {len(text):,} characters is too long; use {_LONGEST_NAME} at most")
     return text
 
 

@@ -223,7 +223,10 @@ def _gpu_path(text: str) -> GpuPath | None:
         return None
     if text == GpuPath.NONE:
         raise ValueError("write --gpus none for a container without GPUs")
-    return _choice(GpuPath)(text)
+    try:
+        return GpuPath(text)
+    except ValueError as error:
+        raise ValueError(f"{text!r} is not known; known: auto, cdi, hook, runtime") from error
 
 
 def _entrypoint(text: str | None) -> tuple[str, ...] | None:

@@ -23,6 +23,15 @@ _TYPES = {
     "string": "a text in quotes", "integer": "a whole number", "number": "a number", "boolean": "true or false",
     "array": "a list", "object": "a table",
 }  # fmt: skip
+_OTHERS_WORDS = {
+    "publish": "ports", "p": "ports", "expose": "ports", "e": "env", "environment": "env", "v": "volumes",
+    "volume": "volumes", "bind": "volumes", "binds": "volumes", "mount": "mounts", "w": "workdir",
+    "working_dir": "workdir", "u": "user", "m": "memory", "mem": "memory", "mem_limit": "memory", "l": "labels",
+    "net": "network", "network_mode": "network", "i": "tty", "t": "tty", "interactive": "tty", "stdin_open": "tty",
+    "auto_remove": "rm", "add_host": "extra_hosts", "hosts": "extra_hosts", "cmd": "command", "args": "command",
+    "runtime": "gpu_path", "container_name": "name", "shm": "shm_size", "pull_policy": "pull", "inherits": "extends",
+}  # fmt: skip
+"""What docker's command line and compose files call a field, where ours is called otherwise."""
 
 
 def is_profile_name(word: str) -> bool:
@@ -167,7 +176,7 @@ def _words(names: tuple[str, ...], kind: str, parsed: Mapping[str, Any]) -> str:
 
     known = Profile.model_json_schema()["properties"]
     if kind == "extra_forbidden" and len(names) == 3:
-        return f"there is no such field{nearest(names[2], known)}"
+        return f"there is no such field{_meant_field(names[2], known)}"
     value = parsed["profiles"][names[1]].get(names[2])
     if isinstance(value, str) and not value:
         return "is empty; leave it out instead"
@@ -177,6 +186,13 @@ def _words(names: tuple[str, ...], kind: str, parsed: Mapping[str, Any]) -> str:
     shown = "" if isinstance(value, dict | list) else f", and is {plain_line(repr(value), limit=60)}"
     near = nearest(value, _choices(known[names[2]])) if isinstance(value, str) and _choices(known[names[2]]) else ""
     return f"must be {_wanted(known[names[2]])}{shown}{near if 'did you mean' in near else ''}"
+
+
+def _meant_field(word: str, known: Iterable[str]) -> str:
+    """Which field was meant: docker's word for one, else the one that is written most alike."""
+    lower = word.strip("-").lower().replace("-", "_")
+    meant = _OTHERS_WORDS.get(lower)
+    return f"; did you mean {meant!r}?" if meant else nearest(lower, known)
 
 
 def _choices(schema: Mapping[str, Any]) -> list[str]:

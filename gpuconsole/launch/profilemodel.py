@@ -36,7 +36,7 @@ class Profile(BaseModel):
     gpus: int | Text | None = None
     """A number, device=0,2, device=GPU-…, all, auto or none."""
     gpu_path: Text | None = None
-    """The way GPUs take into the container: cdi, hook or runtime."""
+    """The way GPUs take into the container: auto, cdi, hook or runtime."""
     volumes: list[Text] = []
     """HOST:CONTAINER or HOST:CONTAINER:ro; relative paths from the folder of this file."""
     mounts: list[Text] = []
@@ -64,7 +64,7 @@ class Profile(BaseModel):
     shm_size: Number | None = None
     """Size of /dev/shm, such as 16g."""
     ipc: Text | None = None
-    """private, host, shareable or container:NAME."""
+    """private, host, shareable, none or container:NAME."""
     network: Text | None = None
     """bridge, host, none or a network's name."""
     extra_hosts: dict[str, Text] = {}

@@ -71,6 +71,11 @@ def quote(word: str, references: References = NO_REFERENCES) -> str:
     return "".join(_quoted(piece) if name is None else f'"${{{name}}}"' for piece, name in references.pieces(word))
 
 
+def needs_bash(words: Iterable[str]) -> bool:
+    """Whether a word is quoted in a way that not every shell knows: dash, which is ``sh`` on Debian, does not."""
+    return any(_CONTROL.search(word) for word in words)
+
+
 def _quoted(word: str) -> str:
     if not _CONTROL.search(word):
         return shlex.quote(word)

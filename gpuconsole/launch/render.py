@@ -14,7 +14,7 @@ from gpuconsole.engine.model import GpuPath, Mount
 from gpuconsole.engine.request import CreateRequest, PortRequest
 from gpuconsole.launch.gpupath import RUNTIME_NAME
 from gpuconsole.launch.labels import PREFIX
-from gpuconsole.launch.references import NO_REFERENCES, References
+from gpuconsole.launch.references import NO_REFERENCES, References, needs_bash
 from gpuconsole.launch.references import quote as quote
 from gpuconsole.launch.spec import LaunchSpec, PullPolicy, VariableSource
 from gpuconsole.launch.together import GPU_VARIABLE
@@ -38,6 +38,11 @@ class DockerRun:
     are in no list of processes."""
     references: References = NO_REFERENCES
     """What is named and not printed."""
+
+    @property
+    def needs_bash(self) -> bool:
+        """It holds line breaks or the like, which only bash and shells like it read from one line."""
+        return needs_bash((*self.words, *(value for _, value in self.assigned)))
 
     def __str__(self) -> str:
         before = [f"{name}={quote(value, self.references)}" for name, value in self.assigned]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from gpuconsole.core.text import plain_line
 from gpuconsole.launch.fields import BadContent, MissingPath, not_text, shown
 from gpuconsole.launch.spec import LaunchSpec, Variable, VariableSource
 from gpuconsole.launch.work import TOKEN_NAME, TOKEN_VARIABLE, Kind
@@ -56,6 +57,8 @@ def _wrong_name(name: str) -> str | None:
         return "a variable's name is missing"
     if any(char.isspace() for char in name):
         return f"{name[:40]!r} is no variable's name: it has white space in it"
+    if plain_line(name) != name:
+        return f"{name[:40]!r} is no variable's name: it has characters in it that no screen shows"
     return None
 
 

@@ -23,8 +23,9 @@ CREATE TABLE IF NOT EXISTS launch_drafts (folder TEXT PRIMARY KEY, written_at RE
 """
 KEPT = 200
 """Folders that are remembered; those not launched from for longest go."""
-_NOT_KEPT = ("name",)
-"""A name is taken by the container that was launched with it."""
+_NOT_KEPT = ("name", "force")
+"""A name is taken by the container that was launched with it. What is dangerous is said anew each time: its value is
+kept, and the word that lifts the refusal is not."""
 _PATHS = ("secrets",)
 """What a secret is called and where its file is, which is none itself."""
 
@@ -61,7 +62,8 @@ class Drafts:
             return {}
         if not isinstance(typed, dict):
             return {}
-        return {str(key): value for key, value in typed.items() if isinstance(value, str)}
+        found = {str(key): value for key, value in typed.items() if isinstance(value, str)}
+        return {key: value for key, value in found.items() if key not in _NOT_KEPT}
 
     def remember(self, folder: str, typed: Typed) -> None:
         """Keep ``typed`` for ``folder``, without secrets; those that look like none the caller has taken out."""

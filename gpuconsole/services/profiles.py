@@ -41,12 +41,13 @@ def project_file(folder: Path | None = None) -> Path | None:
 
     Raises:
         NotFound: The folder this program works in is gone.
+        BadFile: What is called so in ``folder`` is no file.
     """
     try:
         folder = folder or Path.cwd()
     except FileNotFoundError as error:
         raise NotFound("The folder you are in is gone.", hint="Go to one that is there: cd ~") from error
-    if (folder / FILE_NAME).is_file():
+    if _is_there(folder / FILE_NAME):
         return folder / FILE_NAME
     for above in folder.parents:
         path = above / FILE_NAME
@@ -64,13 +65,41 @@ def profile_sources(folder: Path | None = None) -> tuple[ProfileSource, ...]:
     """
     project, own = project_file(folder), user_file()
     found = [] if project is None or project == own else [_read(project, of_project=True)]
-    return tuple([*found, *([_read(own, of_project=False)] if own.is_file() else [])])
+    return tuple([*found, *([_read(own, of_project=False)] if _is_there(own) else [])])
+
+
+def _is_there(path: Path) -> bool:
+    """Whether a file of profiles is there.
+
+    Raises:
+        BadFile: Something else is: it is not opened, since a pipe would be waited for.
+    """
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        if not path.is_symlink():
+            return False
+        what = "is a link that leads nowhere"
+    except OSError:
+        return False
+    else:
+        if stat.S_ISREG(mode):
+            return True
+        what = "is a folder" if stat.S_ISDIR(mode) else "is a pipe" if stat.S_ISFIFO(mode) else "is a device or socket"
+    raise BadFile(
+        f"{_shown(path)} {what}, and no file of profiles.", hint="Move it away, or write a file in its place."
+    )
+
+
+def _shown(path: Path) -> str:
+    with contextlib.suppress(OSError):
+        if path.parent == Path.cwd():
+            return f"./{path.name}"
+    return plain_line(str(path))
 
 
 def _read(path: Path, *, of_project: bool) -> ProfileSource:
-    shown = plain_line(str(path))
-    with contextlib.suppress(OSError):
-        shown = f"./{path.name}" if path.parent == Path.cwd() else shown
+    shown = _shown(path)
     try:
         with path.open("rb") as file:
             content = file.read(MOST_BYTES + 1)

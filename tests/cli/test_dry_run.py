@@ -74,3 +74,27 @@ def test_the_files_that_a_printed_form_names_are_made_when_asked_for(engine_mode
         (*arguments, "--write-files", "--format", "toml"),
     ):
         assert run(engine_modern, *wrong, env=env).code in (ExitCode.USAGE, ExitCode.REFUSED)
+
+
+def test_a_bare_word_is_asked_about_before_it_is_pulled_and_an_image_that_is_here_is_one(
+    engine_modern: Engine, tmp_path: Path
+) -> None:
+    image = engine_modern.load("small")
+    engine_modern.docker("tag", image, "tt")
+    (tmp_path / "gpuconsole.toml").write_text(f'[profiles.t]\nimage = "{image}"\n[profiles.train]\nimage = "{image}"\n')
+    for word, meant in (("T", "t"), ("trian", "train"), ("TRAIN", "train"), ("train2", "train")):
+        done = run(engine_modern, "launch", word, "--gpus", "none", "--dry-run", env={}, cwd=tmp_path)
+        assert (done.code, done.text) == (ExitCode.NOT_FOUND, ""), done.talk
+        assert f"Did you mean the profile {meant}?" in done.talk
+    here = run(engine_modern, "launch", "tt", "--gpus", "none", "--dry-run", env={}, cwd=tmp_path)
+    assert here.code == 0, here.talk
+    assert "Note: there is no profile tt, so it is taken as the image; there is a profile t." in here.talk
+    other = run(engine_modern, "launch", "nosuchprofile", "--gpus", "none", "--dry-run", env={}, cwd=tmp_path)
+    assert "there is no profile nosuchprofile" in other.talk
+    engine_modern.docker("rmi", "tt")
+
+
+def test_a_line_with_line_breaks_says_which_shells_read_it(engine_modern: Engine) -> None:
+    arguments = ("launch", engine_modern.load("small"), "--gpus", "none", "--dry-run")
+    assert "needs bash" not in run(engine_modern, *arguments, "-e", "A=a b", env={}).talk
+    assert "needs bash" in run(engine_modern, *arguments, "-e", "A=a\nb", env={}).talk

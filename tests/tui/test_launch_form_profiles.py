@@ -365,12 +365,12 @@ async def test_a_name_that_is_there_is_asked_about_and_what_cannot_be_is_said_th
         await pilot.press("end", "ctrl+u", *"train", "enter")
         await until(pilot, lambda: "has a profile train already" in said(app), what="it is there")
         assert isinstance(app.focused, Button)
-        assert app.focused.id == "no"
+        assert (app.focused.id, str(app.focused.label)) == ("yes", "Replace")
         await pilot.press("escape")
         assert (project / "gpuconsole.toml").read_text() == before
         await saving(pilot, app, "train")
         await until(pilot, lambda: "already" in said(app))
-        await pilot.press("tab", "enter")
+        await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, LaunchScreen), what="replaced")
         (note,) = app._notifications
         assert "HF_TOKEN holds a secret: it is taken from the shell" in note.message

@@ -48,6 +48,15 @@ def test_a_name_is_not_kept_since_it_is_taken() -> None:
     assert harmless({"name": "train", "image": "a"}) == {"image": "a"}
 
 
+def test_what_lifts_a_refusal_is_said_anew_each_time(tmp_path: Path) -> None:
+    drafts = Drafts(path=tmp_path / "x.db")
+    drafts.remember("/a", {"volumes": "/etc:/e", "privileged": "yes", "force": "dangerous-mount privileged"})
+    assert drafts.last("/a") == {"volumes": "/etc:/e", "privileged": "yes"}
+    with drafts._opened().writing() as connection:  # as it was kept before
+        connection.execute("""UPDATE launch_drafts SET typed = '{"force": "privileged"}'""")
+    assert drafts.last("/a") == {}
+
+
 def test_without_a_place_to_write_it_is_done_without(tmp_path: Path) -> None:
     blocker = tmp_path / "file"
     blocker.write_text("")

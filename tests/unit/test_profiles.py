@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -290,6 +291,46 @@ def test_the_projects_file_comes_before_the_users_and_hides_it(project: Path, ar
         ]  # fmt: skip
     (project / "gpuconsole.toml").unlink()
     assert [each.name for each in list_profiles(profile_sources(project), around)] == ["train", "mine"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"), [("folder", "is a folder"), ("pipe", "is a pipe"), ("link", "leads nowhere")]
+)
+def test_what_is_called_so_and_is_no_file_is_said_to_be_that(project: Path, kind: str, told: str) -> None:
+    for path in (project / "gpuconsole.toml", service.user_file()):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        match kind:
+            case "folder":
+                path.mkdir()
+            case "pipe":
+                os.mkfifo(path)
+            case _:
+                path.symlink_to(path.parent / "nowhere")
+        with pytest.raises(BadFile, match=rf"gpuconsole\.toml .*{told}"):
+            profile_sources(project)
+        path.rmdir() if kind == "folder" else path.unlink()
+    assert profile_sources(project) == ()
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("publish", "ports"),
+        ("working-dir", "workdir"),
+        ("environment", "env"),
+        ("Volumes", "volumes"),
+        ("workdri", "workdir"),
+    ],
+)
+def test_a_field_called_as_docker_calls_it_names_ours(written: str, meant: str) -> None:
+    (told,) = mistakes(f"[profiles.train]\nimage = 'a'\n{written} = 1\n")
+    assert told.endswith(f"there is no such field; did you mean {meant!r}?")
+
+
+def test_dockers_words_lead_to_fields_there_are() -> None:
+    fields = schema()["$defs"]["Profile"]["properties"]
+    assert set(profilefile._OTHERS_WORDS.values()) <= set(fields)
+    assert not set(profilefile._OTHERS_WORDS) & set(fields)
 
 
 # What a project's profile reaches
