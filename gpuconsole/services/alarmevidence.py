@@ -23,11 +23,13 @@ if TYPE_CHECKING:
     from gpuconsole.gpu.model import GpuSnapshot
     from gpuconsole.services.alarms import Alarm
 
+    Look = tuple[GpuSnapshot, MemorySample]
+
 FOLDER = "alarms"
 """Its name in the state folder."""
 SPAN_S = 1800.0
-_BLOCK = 60
-"""Samples that are packed together: neighbours are alike, so a block is a tenth of what it holds."""
+_BLOCK = 20
+"""Looks that are packed together: neighbours are alike, and hold much that is the same."""
 _MOST_BYTES = 4 * 2**20
 """Of all blocks; the oldest go, also before their half hour is over."""
 
@@ -37,23 +39,24 @@ class Kept:
     """Samples as they are kept."""
 
     blocks: tuple[bytes, ...] = ()
-    rest: tuple[bytes, ...] = ()
+    rest: tuple[Look, ...] = ()
 
     def lines(self) -> list[dict[str, Any]]:
         """Each as :func:`line_of` has it, oldest first."""
-        packed = [each for block in self.blocks for each in _unpacked(zlib.decompress(block))]
-        return [line_of(*_unpacked(each)) for each in (*packed, *self.rest)]
+        packed = [each for block in self.blocks for each in _unpacked(block)]
+        return [line_of(*each) for each in (*packed, *self.rest)]
 
 
-def _unpacked(kept: bytes) -> Any:
-    return pickle.loads(kept)  # noqa: S301  # of this process: it never was anywhere else
+def _unpacked(block: bytes) -> list[Look]:
+    looks: list[Look] = pickle.loads(zlib.decompress(block))  # noqa: S301  # of this process: it never was elsewhere
+    return looks
 
 
 class Evidence:
     """The samples of the last half hour. For one thread."""
 
     def __init__(self) -> None:
-        self._open: list[bytes] = []
+        self._open: list[Look] = []
         self._blocks: deque[tuple[float, bytes]] = deque()
         """Time of the last sample of each block, and the block."""
         self._bytes = 0
@@ -66,9 +69,9 @@ class Evidence:
             return
         self._last_t = t
         # Written out only when somebody asks: as JSON it would cost a tenth of all that a look costs.
-        self._open.append(pickle.dumps((snapshot, memory), pickle.HIGHEST_PROTOCOL))
+        self._open.append((snapshot, memory))
         if len(self._open) >= _BLOCK:
-            block = zlib.compress(pickle.dumps(self._open, pickle.HIGHEST_PROTOCOL), 3)
+            block = zlib.compress(pickle.dumps(self._open, pickle.HIGHEST_PROTOCOL), 1)
             self._blocks.append((t, block))
             self._bytes += len(block)
             self._open.clear()
