@@ -71,7 +71,7 @@ class LaunchFields(Completing, can_focus=False, inherit_bindings=False):
 
     def _input(self, field: Field, id: str) -> CompletingInput:
         completes = bool(field.choices) or field.key in ("image", "profile") or field.key in launchform.PATHS
-        return CompletingInput(id=id, placeholder=field.hint, completes=completes, name=field.key)
+        return CompletingInput(id=id, placeholder=field.hint, completes=completes, name=field.key, shape=field.shape)
 
     def on_mount(self) -> None:
         """Write the labels."""
@@ -91,6 +91,18 @@ class LaunchFields(Completing, can_focus=False, inherit_bindings=False):
         self._volumes.append(line)
         self.query_one("#volumes").mount(Horizontal(label, line, classes="row"))
         label.show([(Cell(" Volumes" if number == 0 else "", "dim"),)])
+
+    @on(CompletingInput.PastedMore)
+    def _take_more(self, event: CompletingInput.PastedMore) -> None:
+        """Several volumes were pasted: each gets a line, before those that stood below."""
+        event.stop()
+        texts, place = [line.value for line in self._volumes], self._volumes.index(event.field) + 1
+        room = max(0, launchform.MOST_VOLUMES - sum(1 for text in texts if text.strip()))
+        more, rest = event.lines[:room], event.lines[room:]
+        self._set_volumes([text for text in (*texts[:place], *more, *texts[place:]) if text.strip()])
+        if rest:
+            words = f"{len(rest)} of the pasted lines were left out: there are {launchform.MOST_VOLUMES} for volumes."
+            self.app.notify(words, severity="warning", markup=False)
 
     def typed(self) -> dict[str, str]:
         """Everything that stands in the fields, by key; volumes in lines."""

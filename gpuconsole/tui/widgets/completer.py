@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from rich.cells import cell_len
+from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import Offset
 from textual.message import Message
@@ -13,6 +14,8 @@ from textual.widgets import Input
 
 from gpuconsole.core.text import plain, shorten
 from gpuconsole.tui.present.cell import Cell
+from gpuconsole.tui.present.launchform import Shape
+from gpuconsole.tui.present.pasted import taken
 from gpuconsole.tui.widgets.lines import Lines
 
 Choice = tuple[str, str]
@@ -108,16 +111,37 @@ class CompletingInput(Input):
             self.everything = everything
             """Not only what fits the words that stand there."""
 
-    def __init__(self, *, id: str, name: str, placeholder: str, completes: bool) -> None:
+    class PastedMore(Message):
+        """Lines were pasted that have no place in it; the first one stands there."""
+
+        def __init__(self, field: CompletingInput, lines: tuple[str, ...]) -> None:
+            super().__init__()
+            self.field = field
+            self.lines = lines
+
+    def __init__(self, *, id: str, name: str, placeholder: str, completes: bool, shape: Shape = Shape.ONE) -> None:
         super().__init__(id=id, name=name, placeholder=placeholder, compact=True, select_on_focus=False)
         self.completes = completes
         """Whether there is anything it can be completed to."""
+        self.shape = shape
+        """How its text is read: what of several pasted lines it takes."""
         self.settled = ""
         """Text that needs no completion: it was there at first, or was chosen."""
 
     def validate_value(self, value: str) -> str:
         """Take away what a terminal would obey: a paste can hold it."""
         return " ".join(plain(value).splitlines()).replace("\t", " ")
+
+    def _on_paste(self, event: events.Paste) -> None:
+        event.stop()
+        event.prevent_default()  # Textual takes the first line, and says nothing of the others
+        line, more = taken(event.text, self.shape)
+        self.replace(line, *self.selection)
+        if more and self.shape is Shape.LINES:
+            self.post_message(self.PastedMore(self, more))
+        elif more:
+            words = f"Only the first of {1 + len(more)} pasted lines was taken: this is one value."
+            self.app.notify(words, severity="warning", markup=False)
 
     def settle(self, value: str) -> None:
         """Write ``value``, which needs no completion."""
