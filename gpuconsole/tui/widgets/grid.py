@@ -15,10 +15,11 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from gpuconsole.tui.present.cell import EMPTY, Column, Row, laid_out
+from gpuconsole.tui.widgets.bare import Bare
 from gpuconsole.tui.widgets.tones import Tones
 
 
-class Grid(ScrollView, can_focus=True, inherit_bindings=False):
+class Grid(Bare, ScrollView, can_focus=True, inherit_bindings=False):
     """Rows of cells under fixed titles."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -9,15 +9,15 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.geometry import Region, Size
 from textual.strip import Strip
-from textual.widget import Widget
 
 from gpuconsole.tui.present.cell import Cell
+from gpuconsole.tui.widgets.bare import Bare
 from gpuconsole.tui.widgets.tones import Tones
 
 Line = tuple[Cell, ...]
 
 
-class Lines(Widget):
+class Lines(Bare):
     """Shows lines, each a row of cells one after another; what does not fit on the right is cut."""
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
