@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpuconsole.launch.references import References
+from gpuconsole.launch.references import References, quote
 from gpuconsole.launch.spec import LaunchSpec, VariableSource
 from gpuconsole.services.secrets import MASK, is_secret_name, mask_arguments, mask_value
 
@@ -66,6 +67,56 @@ def kept_words(plan: LaunchPlan, *, foreground: bool = False) -> tuple[str, ...]
     hidden = references_of(plan.spec, os.environ)
     words = plan.docker_run(foreground=foreground, hide_values=True, references=hidden).words
     return mask_arguments([hidden.masked(word, MASK) for word in words])
+
+
+HIDDEN = "(hidden)"
+"""Stands in a line that is shown for a secret, unquoted: a shell refuses the whole line as bad syntax."""
+_PLACE = re.compile("\ue001(\\d+)\ue002")
+"""Stands for a secret that is named, while what looks like others is masked around it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownLine:
+    """A ``docker run`` line for a screen."""
+
+    words: tuple[str, ...]
+    """Quoted for a shell."""
+    exported: tuple[str, ...] = ()
+    """Variables that it takes from the shell, which does not have them yet: their values look like secrets."""
+    hides: bool = False
+    """:data:`HIDDEN` stands in it, so that it does not run as it is."""
+    needs_bash: bool = False
+    """Not every shell reads it."""
+
+
+def shown_line(plan: LaunchPlan) -> ShownLine:
+    """The line that ``--dry-run`` prints, with what looks like a secret masked also where that cannot be named."""
+    references = references_of(plan.spec, os.environ)
+    run = plan.docker_run(references=references)
+    named: list[str] = []
+
+    def placed(text: str) -> str:
+        found = ""
+        for piece, name in references.pieces(text):
+            found += piece if name is None else f"\ue001{len(named)}\ue002"
+            named.extend([] if name is None else [name])
+        return found
+
+    def quoted(text: str) -> str:
+        pieces = re.split(f"({re.escape(MASK)}|{_PLACE.pattern.replace('(', '(?:')})", text)
+        parts = []
+        for piece in pieces:
+            if (place := _PLACE.fullmatch(piece)) is not None:
+                parts.append(f'"${{{named[int(place[1])]}}}"')
+            elif piece or not text:
+                parts.append(HIDDEN if piece == MASK else quote(piece))
+        return "".join(parts)
+
+    before = [mask_arguments([f"{name}={placed(value)}"])[0].partition("=") for name, value in run.assigned]
+    words = [f"{name}={quoted(value)}" for name, _, value in before]
+    words += [quoted(word) for word in mask_arguments([placed(word) for word in run.words])]
+    exported = left_to_shell(plan.spec, references, files_too=False)
+    return ShownLine(tuple(words), exported, any(HIDDEN in word for word in words), run.needs_bash)
 
 
 def left_to_shell(spec: LaunchSpec, references: References, *, files_too: bool) -> tuple[str, ...]:

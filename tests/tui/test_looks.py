@@ -254,7 +254,7 @@ def canned_weight(monkeypatch: pytest.MonkeyPatch) -> None:
     around = Surroundings(cwd="/home/ada/llama", home="/home/ada", environment={}, uid=1000, gid=1000,
                           engine_is_local=False)  # fmt: skip
 
-    def weigh(session: Session, options: LaunchOptions, *, name: str | None = None) -> Weight:
+    def weigh(session: Session, options: LaunchOptions, *, name: str | None = None, taken: object = ()) -> Weight:
         from gpuconsole.launch.spec import SpecInvalid
 
         try:

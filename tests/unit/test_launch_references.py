@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuconsole.engine.model import EngineInfo
+from gpuconsole.engine.model import EngineInfo, GpuPath
 from gpuconsole.launch.compose import compose_text
 from gpuconsole.launch.fields import Surroundings
+from gpuconsole.launch.gpupath import GpuRoute
+from gpuconsole.launch.gpus import GpuChoice
 from gpuconsole.launch.options import LaunchOptions, read_options
 from gpuconsole.launch.profiletext import profile_table
 from gpuconsole.launch.references import References, quote
@@ -22,7 +24,8 @@ from gpuconsole.launch.request import build_request
 from gpuconsole.launch.spec import LaunchSpec
 from gpuconsole.launch.tomltext import table_text
 from gpuconsole.services.launchrecords import harmless_options
-from gpuconsole.services.shownsecrets import left_to_shell, references_of, secrets_of_shell
+from gpuconsole.services.planning import LaunchPlan
+from gpuconsole.services.shownsecrets import left_to_shell, references_of, secrets_of_shell, shown_line
 
 SECRET = "pa's \"w$rd`1"
 SHELL = {"DB_PASSWORD": SECRET, "OTHER_KEY": "k3y-that-is-long", "HOME": "/home/me", "LANG": "C.UTF-8"}
@@ -80,6 +83,46 @@ def test_no_form_prints_a_secret_of_the_shell() -> None:
     assert written["env"]["WANDB_API_KEY"] == "${WANDB_API_KEY}"
     assert written["command"] == ["train", "--login=me:${DB_PASSWORD}", "plain $${X}"]
     assert left_to_shell(spec, hidden, files_too=False) == ("WANDB_API_KEY",)
+
+
+def plan_of(monkeypatch: pytest.MonkeyPatch, options: LaunchOptions, *taken: str) -> LaunchPlan:
+    for name, value in SHELL.items():
+        monkeypatch.setenv(name, value)
+    spec, info = spec_of(options, *taken), EngineInfo(endpoint="unix:///x")
+    return LaunchPlan(spec, build_request(spec, name="box", info=info), info, GpuChoice(), GpuRoute(GpuPath.NONE, ""))
+
+
+def test_the_line_that_is_shown_is_the_one_of_a_dry_run_where_nothing_is_secret(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for environment in (
+        ("PLAIN=a b", "WANDB_MODE=offline"),
+        (f"IN=x{SECRET}y", f"DOCKER_HOST={SECRET}", "API_TOKEN=s3cr3t"),
+    ):
+        options = LaunchOptions("a:1", command=("echo", "", "a'b\n"), gpus="none", environment=environment)
+        plan = plan_of(monkeypatch, options, "DB_PASSWORD")
+        line = shown_line(plan)
+        assert " ".join(line.words) == str(plan.docker_run(references=references_of(plan.spec, os.environ)))
+        assert line.needs_bash
+        assert not line.hides
+        assert line.exported == tuple(["API_TOKEN"] if "API_TOKEN=s3cr3t" in environment else [])
+        assert "s3cr3t" not in str(line)
+
+
+@pytest.mark.parametrize("word", ["s3cr3t'x", "a ${S}", "$(id)"])
+def test_a_secret_in_the_command_is_masked_and_the_line_does_not_run(
+    monkeypatch: pytest.MonkeyPatch, word: str
+) -> None:
+    command = ("train", "--token", word, f"--api-key={word}", "two words", "https://me:pa55@host/x", f"-x{SECRET}")
+    line = shown_line(plan_of(monkeypatch, LaunchOptions("a:1", command=command, gpus="none"), "DB_PASSWORD"))
+    text = " ".join(line.words)
+    assert line.hides
+    assert text.endswith(
+        """a:1 train --token (hidden) --api-key=(hidden) 'two words' https://me:(hidden)@host/x -x"${DB_PASSWORD}\""""
+    )
+    assert not any(secret in text for secret in (word, SECRET, "pa55"))
+    ran = subprocess.run(["/bin/sh", "-c", text], env={"PATH": "/nowhere"}, capture_output=True, check=False)
+    assert ran.returncode == 2, "no shell takes it for a command"
 
 
 def test_what_cannot_be_set_for_one_command_is_named_in_its_place() -> None:

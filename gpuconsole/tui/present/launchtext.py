@@ -10,13 +10,12 @@ from gpuconsole.core.errors import ConsoleError
 from gpuconsole.core.text import duration, plain_line, shorten, size
 from gpuconsole.engine.model import Image
 from gpuconsole.images.facts import ImageFacts, image_facts
-from gpuconsole.launch.render import quote
 from gpuconsole.services.images import ImageView
 from gpuconsole.services.launching import Launched
 from gpuconsole.services.launchruns import LaunchNews
 from gpuconsole.services.planning import LaunchPlan
 from gpuconsole.services.preflight import warnings
-from gpuconsole.services.shownsecrets import kept_words
+from gpuconsole.services.shownsecrets import HIDDEN, ShownLine, shown_line
 from gpuconsole.tui.keymap import USUAL, Keymap
 from gpuconsole.tui.present.cell import Cell, Tone
 from gpuconsole.tui.present.gpu import bar
@@ -41,10 +40,13 @@ def wrapped(text: str, width: int, tone: Tone = "", *, indent: str = "") -> Line
 
 
 def docker_lines(plan: LaunchPlan, width: int, tone: Tone = "info") -> Lines:
-    """The ``docker run`` line in rows; an option and its value stay together where a row has room for both."""
-    words = [quote(word) for word in kept_words(plan)]
+    """The ``docker run`` line in rows, and what to know before it is copied.
+
+    An option and its value stay together where a row has room for both.
+    """
+    line = shown_line(plan)
     pieces: list[str] = []
-    for word in words:
+    for word in line.words:
         before = pieces[-1] if pieces else ""
         fits = len(before) + len(word) < width - 6
         if before.startswith("--") and _JOINED not in before and not word.startswith("-") and fits:
@@ -52,7 +54,19 @@ def docker_lines(plan: LaunchPlan, width: int, tone: Tone = "info") -> Lines:
         else:
             pieces.append(word)
     rows = wrapped(" ".join(pieces), width, tone, indent="  ")
-    return [tuple(Cell(cell.text.replace(_JOINED, " "), cell.tone) for cell in row) for row in rows]
+    lines = [tuple(Cell(cell.text.replace(_JOINED, " "), cell.tone) for cell in row) for row in rows]
+    return lines + [row for words in _line_words(line) for row in wrapped(words, width, "dim")]
+
+
+def _line_words(line: ShownLine) -> Iterable[str]:
+    """What to know before the line is copied."""
+    if line.exported:
+        names = plain_line(", ".join(line.exported))
+        yield f"Not shown, since it looks like a secret: {names}. Copied, the line takes it from the shell: export it."
+    if line.hides:
+        yield f"{HIDDEN} stands for what looks like a secret: copied, the line does not run as it is."
+    if line.needs_bash:
+        yield "Copied, the line needs bash, zsh, ksh or busybox for the line breaks in it; sh may not read them."
 
 
 def plan_lines(plan: LaunchPlan, *, to_pull: bool, width: int, also: Iterable[tuple[Cell, ...]] = ()) -> Lines:
