@@ -11,8 +11,8 @@ class Bare(Widget):
     """A widget that fills its place with whole lines of its own, without frame.
 
     Textual dresses every line anew in padding, border, outline, tint and opacity. Of a console that changes twenty
-    lines a second that is a tenth of the work, and its lines have nothing of it; where a stylesheet wants some, Textual's
-    way is taken.
+    lines a second that is a tenth of the work, and its lines have nothing of it; where a stylesheet wants some,
+    Textual's way is taken.
     """
 
     def render_lines(self, crop: Region) -> list[Strip]:
