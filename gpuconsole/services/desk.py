@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from gpuconsole.services.cancelling import Cancellation
     from gpuconsole.services.drafts import Drafts
     from gpuconsole.services.imagedesk import ImageDesk
+    from gpuconsole.services.launchfollow import LaunchFollower
     from gpuconsole.services.probelive import Live
     from gpuconsole.services.session import Session
     from gpuconsole.services.tunnels import Server
@@ -66,6 +67,7 @@ class Desk(ContainerDesk):
         self._held: dict[str, threading.Thread] = {}
         self._images: ImageDesk | None = None
         self._benches: BenchDesk | None = None
+        self._launches: LaunchFollower | None = None
 
     @property
     def drafts(self) -> Drafts:
@@ -114,9 +116,19 @@ class Desk(ContainerDesk):
     def look_ahead(self, interval_s: float) -> Feed:
         """Begin to look at the GPUs before anybody can be told; once begun, it goes on."""
         if self._feed is None:
-            self._feed = Feed(self.session, interval_s=interval_s, runs=self.runs.all)
+            self._feed = Feed(
+                self.session, interval_s=interval_s, runs=self.runs.all, on_containers=self._follow_launches
+            )
             self._feed.start()
         return self._feed
+
+    def _follow_launches(self, containers: tuple[Container, ...]) -> None:
+        """Keep the runs of launches true; on the thread that lists containers, after the first screen."""
+        if self._launches is None:
+            from gpuconsole.services.launchfollow import LaunchFollower
+
+            self._launches = LaunchFollower(self.session, self.runs, path=self._runs_path)
+        self._launches.containers_listed(containers)
 
     def first_look(self, patience_s: float) -> HostView | None:
         """The GPUs as seen first, waited for no longer than that; None when nothing was seen, or nobody looks yet."""
@@ -136,6 +148,8 @@ class Desk(ContainerDesk):
             thread.join(max(0.0, end - time.monotonic()))
         if self._feed is not None:
             self._feed.close()
+        if self._launches is not None:
+            self._launches.close()
         self._checks.close()
         self.runs.leave()
         if self._benches is not None:

@@ -75,10 +75,19 @@ class Feed:
         session: Where to look.
         interval_s: Seconds between looks at the GPUs.
         runs: The runs, for what checks saw in images.
+        on_containers: Called with the engine's containers whenever they changed.
     """
 
-    def __init__(self, session: Session, *, interval_s: float, runs: Callable[[], Iterable[Run]] = tuple) -> None:
+    def __init__(
+        self,
+        session: Session,
+        *,
+        interval_s: float,
+        runs: Callable[[], Iterable[Run]] = tuple,
+        on_containers: Callable[[tuple[Container, ...]], None] = lambda containers: None,
+    ) -> None:
         self._session = session
+        self._on_containers = on_containers
         self._listener: Listener | None = None
         self._drawn = threading.Event()
         self._seen = threading.Event()
@@ -250,6 +259,7 @@ class Feed:
             self._containers = containers
         self._uids.keep(one.id for one in containers)
         self._tell_containers()
+        self._on_containers(containers)
 
     def _happened(self, event: EngineEvent) -> None:
         if event.kind == "image":

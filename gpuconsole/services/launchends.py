@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _EVENTS_S = 3.0
 _LINES = 50
+_BEGINNING_S = 10.0
+"""A launch that failed so lately is about to be written down by who launched it."""
 _AT_ONCE_S = 1.0
 """From the end of a container that is removed by force to its removal."""
 _ALLOCATOR = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
@@ -52,16 +54,32 @@ class LastDays:
     removed_at: float | None = None
 
 
-def settle(engine: Engine, records: LaunchRecords) -> None:
-    """Write down how the launches ended that were still running when they were last looked at."""
+def settle(engine: Engine, records: LaunchRecords) -> tuple[Container, ...]:
+    """Write down how the launches ended that were still running when they were last looked at, and which run again.
+
+    Returns:
+        The engine's containers; nothing when no launch on it is remembered.
+    """
     info = engine.info()
-    open_ones = [record for record in records.all() if record.engine == info.endpoint and not record.ended]
-    if not open_ones:
-        return
-    by_word = {container.labels.get(LAUNCH, ""): container for container in engine.containers(everything=True)}
-    known = cache(lambda: life_of(info))
-    for record in open_ones:
-        settle_one(engine, records, record, by_word.get(record.word), life=known)
+    known = [record for record in records.all() if record.engine == info.endpoint]
+    if not known:
+        return ()
+    containers = engine.containers(everything=True)
+    by_word = {container.labels.get(LAUNCH, ""): container for container in containers}
+    life = cache(lambda: life_of(info))
+    for record in known:
+        container = by_word.get(record.word)
+        if record.ended:
+            if container is not None and _runs_again(container, record):
+                records.resume(record.number)
+        elif container is not None or record.container_id or time.time() - record.started_at > _BEGINNING_S:
+            settle_one(engine, records, record, container, life=life)
+    return containers
+
+
+def _runs_again(container: Container, record: LaunchRecord) -> bool:
+    began, ended = container.started_at, record.ended_at
+    return container.running and began is not None and ended is not None and began > ended
 
 
 def remember_ending(engine: Engine, container: Container) -> None:

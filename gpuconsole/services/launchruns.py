@@ -141,7 +141,7 @@ def _our_fault(error: Exception) -> ConsoleError:
 def _conclusion(launched: Launched) -> tuple[RunState, str]:
     ending = launched.ending
     if ending is None:
-        return RunState.OK, f"{launched.name} runs"
+        return RunState.OK, f"{launched.name} was started"
     if ending.exit_code in (0, None) and ending.restarts is None:
         return RunState.OK, f"{launched.name} is done"
     return RunState.FAILED, f"{launched.name} {ending.words}"

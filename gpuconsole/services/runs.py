@@ -71,6 +71,8 @@ class Run:
     """0 … 1; None when it cannot be told."""
     document: str | None = None
     """The whole report as JSON, once it ended."""
+    up: bool = False
+    """Of a launch: it went well, and its container has not ended since."""
 
     @property
     def ended(self) -> bool:
@@ -79,7 +81,7 @@ class Run:
 
     def took_s(self, now: float) -> float | None:
         """Seconds it took, or takes until ``now``; None when nobody saw its end."""
-        end = self.ended_at if self.ended else now
+        end = self.ended_at if self.ended and not self.up else now
         return None if end is None else end - self.started_at
 
 
@@ -109,6 +111,7 @@ class Runs:
         self._begun: set[str] = set()
         """Those under way that this program carries out."""
         self._runs: dict[str, Run] = {}
+        self._shown_by: Callable[[tuple[Run, ...]], tuple[Run, ...]] = tuple
         self._last: dict[tuple[str, RunKind], Run] = {}
         """The newest run of each kind about each thing that came to an end: asked for every row of every picture."""
         if not kept:
@@ -157,7 +160,8 @@ class Runs:
     def all(self) -> tuple[Run, ...]:
         """Every run, newest first."""
         with self._lock:
-            return tuple(sorted(self._runs.values(), key=lambda run: run.started_at, reverse=True))
+            found = tuple(sorted(self._runs.values(), key=lambda run: run.started_at, reverse=True))
+        return self._shown_by(found)
 
     def last(self, subject_id: str, kind: RunKind) -> Run | None:
         """The newest run of this kind about this container or image; one that was cut short tells nothing of it."""
@@ -179,6 +183,11 @@ class Runs:
         with self._lock:
             for run in runs:
                 self._take_in(run)
+        self.on_change(self.all())
+
+    def show_by(self, shown_by: Callable[[tuple[Run, ...]], tuple[Run, ...]]) -> None:
+        """Tell from now on what ``shown_by`` makes of the runs: how launches went on is remembered elsewhere."""
+        self._shown_by = shown_by
         self.on_change(self.all())
 
     def forget(self) -> None:

@@ -34,7 +34,7 @@ _TONES: dict[RunState, Tone] = {
 
 def row(run: Run, *, now: float, glyphs: Glyphs, live: Live | None = None) -> Row:
     """One run as a row; ``live`` is how far a check or benchmark of this console is."""
-    state = run.state.value if run.progress is None else f"{bar(run.progress, 6, glyphs)} {run.progress:3.0%}"
+    state = _word(run) if run.progress is None else f"{bar(run.progress, 6, glyphs)} {run.progress:3.0%}"
     took_s = run.took_s(now)
     return Row(
         run.id,
@@ -71,6 +71,11 @@ def _going(run: Run, live: Live, now: float) -> str:
     return f"{left}{step}{run.headline}"
 
 
+def _word(run: Run) -> str:
+    """How it is; of a launch whose container goes on, that."""
+    return "up" if run.up else run.state.value
+
+
 def _subject(run: Run) -> str:
     """Of whom; an official image in few words, since it is told apart by its end."""
     return brief_name(run.subject) if run.kind is RunKind.PULL else run.subject
@@ -78,5 +83,5 @@ def _subject(run: Run) -> str:
 
 def matches(run: Run, words: Iterable[str]) -> bool:
     """Every word is in what it is, of whom, or how it went."""
-    text = f"{run.kind.value} {run.subject} {run.state.value} {run.headline}".lower()
+    text = f"{run.kind.value} {run.subject} {_word(run)} {run.headline}".lower()
     return all(word in text for word in words)

@@ -52,7 +52,7 @@ def fields(
     """
     took_s = run.took_s(now)
     took = "unknown, since nobody saw its end" if took_s is None else duration(took_s)
-    state: Line = (Cell(run.state.value, _TONES[run.state]),)
+    state: Line = (Cell("up" if run.up else run.state.value, _TONES[run.state]),)
     if run.progress is not None:
         state = (*state, Cell(f"  {bar(run.progress, _BAR, glyphs)} {run.progress:.0%}", "info"))
     return (
@@ -60,7 +60,7 @@ def fields(
         *_told(run),
         field("of", run.subject),
         field("", Cell(run.subject_id, "dim")),
-        field("began", f"{duration(now - run.started_at)} ago, {'took' if run.ended else 'for'} {took}"),
+        field("began", f"{duration(now - run.started_at)} ago, {'took' if run.ended and not run.up else 'for'} {took}"),
         *(check_fields(run, glyphs, keys, live) if run.kind is RunKind.CHECK else ()),
         *(bench_fields(run, glyphs, keys) if run.kind is RunKind.BENCH else ()),
         *(_pull_fields(run, pull, glyphs, keys, width) if run.kind is RunKind.PULL else ()),

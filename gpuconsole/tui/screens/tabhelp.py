@@ -29,7 +29,9 @@ _WORDS = {
     "runs": (
         "Checks, benchmarks, launches, pulls and builds, the newest first, those of earlier consoles too. Enter opens "
         "one with all it told, {run.cancel} ends one that is under way. Leaving the console ends what it carries out, "
-        "which stands here then as cancelled; containers go on.\nChecks and benchmarks of one GPU come one after "
+        "which stands here then as cancelled; containers go on.\nA launch is up as long as its container is, and then "
+        "tells how that ended. The last 20 stand here, also those of the command line; 'gpuconsole runs' lists all.\n"
+        "Checks and benchmarks of one GPU come one after "
         "another, also those of other consoles and users of this machine: one that waits says for whom.\n{RINGS}"
     ),
 }
