@@ -16,13 +16,15 @@ from gpuconsole.core.store import damaged_file
 from gpuconsole.core.text import duration, plain_line
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gpuconsole.services.launchrecords import LaunchRecord, LaunchRecords
     from gpuconsole.services.rerunning import Difference
     from gpuconsole.services.session import Session
 
 _SHOWN = 20
 _COLUMNS = (
-    Column("NO", "right"), Column("NAME"), Column("IMAGE", flexible=True), Column("GPUS"), Column("BEGAN"),
+    Column("NO", "right"), Column("NAME"), Column("IMAGE", flexible=True), Column("GPU"), Column("BEGAN"),
     Column("TOOK", "right"), Column("HOW IT WENT", flexible=True),
 )  # fmt: skip
 
@@ -37,6 +39,8 @@ _COLUMNS = (
 @pass_settings
 def runs(settings: Settings, name: str | None, count: int, as_json: bool) -> int:
     """List what was launched, by which image and on which GPUs, how it ended and why.
+
+    GPU is the index that each has now; of one that is not here any more, the beginning of its UUID.
 
     Launches of this user on this machine are remembered, also those whose console was killed. A number shows one of
     them in full; a name, the newest of that name.
@@ -61,7 +65,8 @@ def runs(settings: Settings, name: str | None, count: int, as_json: bool) -> int
         if (damaged := damaged_file()).exists():
             talk(f"Earlier records were damaged and are set aside: {damaged}")
     else:
-        data(table(_COLUMNS, [_row(record) for record in found]))
+        indices = _indices(session) if any(record.gpus for record in found) else {}
+        data(table(_COLUMNS, [_row(record, indices) for record in found]))
     return ExitCode.OK
 
 
@@ -155,10 +160,18 @@ def document_of(record: LaunchRecord) -> dict[str, Any]:
     return {"id": record.word, **{key: value for key, value in body.items() if key != "word"}}
 
 
-def _row(record: LaunchRecord) -> tuple[str, ...]:
+def _indices(session: Session) -> Mapping[str, int]:
+    """UUID → index of the GPUs that are here now."""
+    return {gpu.uuid: gpu.index for gpu in session.gpus.snapshot().gpus if gpu.uuid is not None}
+
+
+def _row(record: LaunchRecord, indices: Mapping[str, int]) -> tuple[str, ...]:
+    from gpuconsole.cli.containers import gpu_cell
+    from gpuconsole.services.containers import ContainerGpu
+
     now = time.time()
     took = duration((record.ended_at or now) - record.started_at)
-    gpus = str(len(record.gpus)) if record.gpus else "–"
+    gpus = gpu_cell(tuple(ContainerGpu(indices.get(uuid), plain_line(uuid)) for uuid in record.gpus))
     return (
         str(record.number), plain_line(record.name), plain_line(record.image), gpus,
         f"{duration(now - record.started_at)} ago", took, plain_line(record.reason or "runs"),

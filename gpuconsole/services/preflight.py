@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gpuconsole.core.errors import Conflict, ConsoleError, Refused
+from gpuconsole.core.errors import Conflict, ConsoleError, ExitCode, Refused
 from gpuconsole.core.text import plain_line
 from gpuconsole.host.facts import LaunchFacts
 from gpuconsole.launch.preflight import Facts, Finding, Folder, Said, Severity, examine, standing
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _LABELLED = "name=selinux"
 _MOST_HOLDERS = 4
+_MISSING = ("path-missing", "device-missing")
 
 
 class LaunchRefused(Refused):
@@ -34,6 +35,12 @@ class LaunchRefused(Refused):
         told = [finding.sentence for finding in findings]
         fixes = [finding.remedy for finding in findings if finding.remedy]
         super().__init__(" ".join(told), hint=" ".join(fixes) or "Correct it and launch again.")
+
+
+class LaunchMissing(LaunchRefused):
+    """Nothing stands in the way but paths and devices that are not there."""
+
+    exit_code = ExitCode.NOT_FOUND
 
 
 def preflight(
@@ -66,7 +73,8 @@ def refuse(findings: tuple[Finding, ...], spec: LaunchSpec) -> None:
         LaunchRefused: One does, and ``--force`` does not lift it.
     """
     if found := standing(findings, spec.force):
-        raise LaunchRefused(found)
+        missing = all(finding.slug in _MISSING for finding in found)
+        raise (LaunchMissing if missing else LaunchRefused)(found)
 
 
 def warnings(findings: tuple[Finding, ...], force: Iterable[str] = ()) -> tuple[str, ...]:

@@ -6,13 +6,24 @@ import os
 import signal
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from gpuconsole.cli.main import main
 from gpuconsole.core.errors import ExitCode
+from gpuconsole.engine.model import EngineInfo, GpuPath
+from gpuconsole.engine.request import CreateRequest
+from gpuconsole.launch.gpupath import GpuRoute
+from gpuconsole.launch.options import LaunchOptions
+from gpuconsole.launch.spec import LaunchSpec
+from gpuconsole.services.launchrecords import LaunchRecords
+from gpuconsole.services.planning import LaunchPlan
 from tests.cli.engines import US, Done, environment, gpuconsole, state, wait_until
 from tests.rig.engines import Engine
+from tests.rig.nvml import NvmlBox, box
+from tests.rig.nvml.gpu import stand_in_uuid
 
 _OOM = (
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.11 GiB "
@@ -211,6 +222,28 @@ def test_what_never_ran_and_what_removed_itself_are_remembered(engine_modern: En
     assert removed.code == 3
     run = gpuconsole(engine_modern, "runs", "--json").document["runs"][0]
     assert (run["name"], run["exit_code"], run["ended_at"] is not None) == ("brief", 3, True)
+
+
+def test_gpus_are_told_by_the_index_that_they_have_now(
+    nvml: NvmlBox, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{folder}/no.sock")
+    nvml.write(box(2))
+    here = tuple(stand_in_uuid(index) for index in range(2))
+    gone = "GPU-deadbeef-0000-4000-8000-00000000000f"
+    records = LaunchRecords()
+    for name, uuids in (("none", ()), ("some", (*here, gone))):
+        request = CreateRequest("busybox:1", name=name, labels={})
+        choice: Any = SimpleNamespace(uuids=uuids)
+        plan = LaunchPlan(LaunchSpec("busybox:1"), request, EngineInfo(endpoint="unix:///x"), choice,
+                          GpuRoute(GpuPath.NONE, ""))  # fmt: skip
+        records.begin(plan, LaunchOptions("busybox:1"), word=name, folder="/w", command="docker run")
+    records.close()
+    assert main(["runs"]) == 0
+    title, some, none = capsys.readouterr().out.splitlines()
+    assert title.split()[3] == "GPU"
+    assert "  0,1,GPU-dead  " in some
+    assert "  –  " in none
 
 
 def test_nothing_and_nobody(folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

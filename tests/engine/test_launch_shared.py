@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from gpuconsole.core.errors import ExitCode
 from gpuconsole.launch.preflight import Finding, Severity
 from gpuconsole.services.launching import launch
 from gpuconsole.services.planning import LaunchPlan, plan_launch
@@ -125,6 +126,8 @@ def test_devices_are_judged_by_what_they_are(engine_modern: Engine, session: Ses
         with pytest.raises(LaunchRefused) as caught:
             launch(session, spec(image, "true", devices=(device,)), ignore)
         assert [finding.slug for finding in caught.value.findings] == [slug] or not Path(device).exists()
+        missing = caught.value.findings[0].slug == "device-missing"
+        assert caught.value.exit_code is (ExitCode.NOT_FOUND if missing else ExitCode.REFUSED), "as a missing folder"
     forced = launch(session, spec(image, "true", devices=("/dev/null:/dev/x",), force=("dangerous-device",)), ignore)
     assert forced.ending is not None
     assert forced.ending.exit_code == 0
