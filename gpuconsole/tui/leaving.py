@@ -17,9 +17,7 @@ def leave(screen: Screen[Any], result: object = None) -> None:
     stack = app._screen_stack
     if screen not in stack:
         return
-    for over in stack[stack.index(screen) + 1 :]:
-        if getattr(over, "asked_by", None) is screen:
-            leave(over)  # its answer would be for nobody
+    withdraw(screen)  # answers would be for nobody
     if app.screen is screen:
         screen.dismiss(result)
         return
@@ -29,3 +27,10 @@ def leave(screen: Screen[Any], result: object = None) -> None:
     stack.remove(screen)
     app.call_next(screen.remove)
     app.screen.refresh()  # it may have shone through
+
+
+def withdraw(screen: Screen[Any]) -> None:
+    """Take away the questions that ``screen`` asked: what they are about is no more."""
+    for over in list(screen.app._screen_stack):
+        if getattr(over, "asked_by", None) is screen:
+            leave(over)

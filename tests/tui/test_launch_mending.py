@@ -262,7 +262,7 @@ async def test_it_stands_under_its_field_with_a_sign_and_its_key(
         assert _tones(app, "gpus") == {"watch", "accent"}
         assert problem(app, "volumes").startswith(f"{sign.critical} /etc would let")
         assert "F9 forces it" in problem(app, "volumes")
-        assert "--force dangerous-mount" in problem(app, "volumes") + below(app)
+        assert "press F9 if this is meant" in problem(app, "volumes") + below(app)
         assert _tones(app, "volumes") == {"critical", "accent"}
         assert f"{sign.idle} Memory: " in below(app), "of a row that is hidden, with the field's name"
         assert not form(app).has_class("-more")

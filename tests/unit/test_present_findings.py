@@ -109,7 +109,8 @@ def test_what_is_forced_is_said_as_that_and_is_in_no_way() -> None:
     finding = Finding("dangerous-mount", Severity.REFUSE, "--volume", "It would.", "Do not.", forceable=True)
     (remark,) = remarks_of((), [finding])
     assert (remark.stands, remark.forceable) == (True, True)
-    assert "--force dangerous-mount" in remark.text
+    assert "Press F9 if" in remark.text
+    assert "--force" not in remark.text
     (lifted,) = remarks_of((), [finding], frozenset((Force.DANGEROUS_MOUNT,)))
     assert (lifted.stands, lifted.forceable, lifted.forced) == (False, False, True)
     assert words(said((lifted,)).beside["volumes"]).endswith("forced")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from gpuconsole.core.text import plain_line, shorten
 from gpuconsole.launch.preflight import Severity
+from gpuconsole.tui.keymap import USUAL
 from gpuconsole.tui.present.cell import Cell, Tone
 from gpuconsole.tui.present.launchform import FIELDS, MORE_KEYS, Field
 from gpuconsole.tui.present.launchtext import Lines, wrapped
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from gpuconsole.tui.keymap import Keymap
 
 _TONES: Mapping[Severity, Tone] = {Severity.REFUSE: "critical", Severity.WARN: "watch", Severity.HINT: "dim"}
+_FORCE = re.compile(r"[Pp]ass --force [a-z-]+")
+_OR_FORCE = re.compile(r",? or pass --force [a-z-]+[^.]*")
 _LONGEST_KEY_WORDS = 34
 _LEAST_TEXT = 16
 """Cells that a sentence has at least beside what its keys do; with less only the keys are named."""
@@ -65,7 +69,10 @@ class Remark:
 
 
 def remarks_of(
-    problems: Iterable[FieldProblem], findings: Iterable[Finding], force: Collection[str] = ()
+    problems: Iterable[FieldProblem],
+    findings: Iterable[Finding],
+    force: Collection[str] = (),
+    keys: Keymap = USUAL,
 ) -> tuple[Remark, ...]:
     """What is to be said, what is in the way first and hints last.
 
@@ -73,9 +80,10 @@ def remarks_of(
         problems: What is wrong in fields.
         findings: What preflight found.
         force: Slugs that are lifted.
+        keys: Which key lifts one.
     """
     found = [_of_problem(problem) for problem in problems]
-    found += [_of_finding(finding, {str(slug) for slug in force}) for finding in findings]
+    found += [_of_finding(finding, {str(slug) for slug in force}, keys) for finding in findings]
     order = list(Severity)
     found.sort(key=lambda remark: (not remark.stands, order.index(remark.severity)))
     return tuple(dict.fromkeys(found))
@@ -86,18 +94,26 @@ def _of_problem(problem: FieldProblem) -> Remark:
     return Remark(problem.field, Severity.REFUSE, sentence, change=problem.change)
 
 
-def _of_finding(finding: Finding, force: Collection[str]) -> Remark:
+def _of_finding(finding: Finding, force: Collection[str], keys: Keymap) -> Remark:
     forced = finding.forceable and finding.severity is Severity.REFUSE and finding.slug in force
     return Remark(
         finding.field,
         Severity.WARN if forced else finding.severity,
         plain_line(finding.sentence),
-        plain_line(finding.fix if forced else finding.remedy),
+        _by_key(plain_line(finding.fix if forced else finding.remedy), forced, keys),
         finding.slug,
         finding.change,
         forceable=finding.forceable and finding.severity is Severity.REFUSE and not forced,
         forced=forced,
     )
+
+
+def _by_key(fix: str, forced: bool, keys: Keymap) -> str:
+    """What to do, by the form's key where the command line has an option for it."""
+    if forced:
+        return _OR_FORCE.sub("", fix)
+    key = keys.name("launch.force")
+    return _FORCE.sub(lambda found: f"{'Press' if found[0][0] == 'P' else 'press'} {key}", fix)
 
 
 def to_mend(remarks: Sequence[Remark], key: str | None) -> Remark | None:

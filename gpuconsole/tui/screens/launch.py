@@ -68,6 +68,10 @@ class LaunchScreen(Running):
         super().__init__()
         self._image = image
         self._begun_with: dict[str, str] = {}
+        self._with_image = False
+        """Launch as soon as an image is proposed."""
+        self._image_open = False
+        """An image may still be proposed: the focus waits on the button."""
 
     def compose(self) -> ComposeResult:
         """Fields, ticks and button, what it amounts to, keys."""
@@ -96,7 +100,7 @@ class LaunchScreen(Running):
         self._show_gpus()
         self.watch(self.app, "host_view", self._show_gpus, init=False)
         self.watch(self.app, "images", self._propose_image, init=False)
-        self.watch(self.app, "link", self._settle, init=False)
+        self.watch(self.app, "link", self._hear_link, init=False)
         self.app.desk.judge_images()  # its field completes what could be pulled, with the verdict
         desk = self.app.desk
 
@@ -135,7 +139,8 @@ class LaunchScreen(Running):
         self._begun_with = self.everything()
         self._began = True
         self.show_more()
-        if not self.fields.value("image"):
+        self._image_open = not self.fields.value("image") and self._may_propose()
+        if not self.fields.value("image") and not self._image_open:
             self.fields.go_to("image")
         self._weigh()
         if self._launch_soon:
@@ -175,14 +180,39 @@ class LaunchScreen(Running):
         if launchform.MORE_KEYS & self.fields.typed().keys():
             self.add_class("-more")
 
+    def _may_propose(self) -> bool:
+        """The images are not listed yet, and will be."""
+        link = self.app.link
+        return self.app.images is None and (link is None or link.connected)
+
+    def waits_for_image(self) -> bool:
+        """Whether an image may still be proposed before anything is launched; then it is launched with that one."""
+        self._with_image = self._may_propose() and not self.fields.value("image").strip()
+        if self._with_image:
+            self._stay([(Cell(" Waiting for the engine's list of images; then it is launched.", "accent"),)])
+        return self._with_image
+
     def _propose_image(self) -> None:
-        if self._began and not self.fields.value("image"):
-            image = launchform.proposed_image(self.app.images or ())
-            if image:
-                self.fields.set("image", image)
-                self._begun_with["image"] = image
-                if self.focused is not None and self.focused.id == "field-image":
-                    self.query_one("#launch", Button).focus()
+        if not self._began or self._may_propose():
+            return
+        wanted, self._with_image = self._with_image, False
+        waited, self._image_open = self._image_open, False
+        if self.fields.value("image").strip():
+            return  # written meanwhile: whoever did launches it
+        if image := launchform.proposed_image(self.app.images or ()):
+            self.fields.set("image", image)
+            self._begun_with["image"] = image
+            if self.focused is not None and self.focused.id == "field-image":
+                self.query_one("#launch", Button).focus()
+        elif waited and self.focused is not None and self.focused.id == "launch":
+            self.fields.go_to("image")
+        if wanted:
+            self.action_launch()
+
+    def _hear_link(self) -> None:
+        """An engine that is away lists no images; what was wanted is refused with that."""
+        self._propose_image()
+        self._settle()
 
     # --- keys ---
 

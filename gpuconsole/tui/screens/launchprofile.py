@@ -127,14 +127,23 @@ class Profiled(Weighing):
             self.profile_is_wrong(news.name, news.found)
             self._weigh()
             return
+        filled, shown = self._filling is not None, self.fields.typed()
         self.fill_from(news.found)
         self._weigh()
-        if self._launch_soon:
-            self._launch_soon = False
+        soon, self._launch_soon = self._launch_soon, False
+        if soon and filled and shown != self.fields.typed():
+            # Another profile stood in the fields when the key was pressed: nothing is launched that was not seen.
+            key = self.app.keys.name("launch.start")
+            self._tell(f"Profile {news.name} fills the fields now; {key} launches it.")
+        elif soon:
             self.action_launch()
 
     def action_launch(self) -> None:
         """Start the container."""
+        raise NotImplementedError
+
+    def waits_for_image(self) -> bool:
+        """Whether it will be launched once an image is proposed."""
         raise NotImplementedError
 
     def fill_from(self, filling: Filling) -> None:

@@ -14,7 +14,7 @@ from gpuconsole.core.errors import ConsoleError
 from gpuconsole.launch.spec import SpecInvalid
 from gpuconsole.services.launching import Launched
 from gpuconsole.services.launchruns import LaunchNews, LaunchRun
-from gpuconsole.tui.leaving import leave
+from gpuconsole.tui.leaving import leave, withdraw
 from gpuconsole.tui.messages import ActionDone, ActionFailed
 from gpuconsole.tui.present import launchform, launchtext
 from gpuconsole.tui.screens.asking import about_launch, about_reach
@@ -80,6 +80,8 @@ class Running(Profiled):
             return
         if not self._began or self.reads_profile():
             self._launch_soon = True
+            return
+        if self.waits_for_image():
             return
         options, problems = self._options()
         if problems:
@@ -209,6 +211,7 @@ class Running(Profiled):
     @on(Ended)
     def _finish(self, news: Ended) -> None:
         self._run = None
+        withdraw(self)  # there is nothing to stop any more
         self._made_name = None
         self.remove_class("-launching")
         self.refresh_bindings()
@@ -225,8 +228,7 @@ class Running(Profiled):
 
     def _go_to(self, outcome: Launched) -> None:
         app, join = self.app, self.query_one("#join", Tick).value
-        front = app.screen
-        covered = front is not self and getattr(front, "asked_by", None) is not self
+        covered = app.screen is not self
         app.desk.drafts.unsent = None
         app.desk.refresh()
         app.launched(outcome.id)

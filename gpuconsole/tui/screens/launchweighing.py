@@ -141,7 +141,8 @@ class Weighing(Mending):
         lines = [*self._told, *self._failure, *self._below([each for each in below if each.remark.stands])]
         also = self._below([each for each in below if not each.remark.stands])
         if weight.failure is not None:
-            lines += launchtext.failure_lines(weight.failure, width)
+            failure = launchtext.failure_lines(weight.failure, width)
+            lines += failure if failure != self._failure else []  # it was why the launch failed, too
         elif weight.plan is not None:
             self._last = weight.plan
             lines += launchtext.plan_lines(weight.plan, to_pull=weight.to_pull, width=width, also=also)
@@ -154,7 +155,9 @@ class Weighing(Mending):
 
     def _show_remarks(self, weight: Weight) -> tuple[Rest, ...]:
         """Say under the fields what is wrong and likely to fail; returns what is to be told below."""
-        found = launchfindings.remarks_of((*self._typed_problems, *weight.problems), weight.findings, weight.force)
+        found = launchfindings.remarks_of(
+            (*self._typed_problems, *weight.problems), weight.findings, weight.force, self.app.keys
+        )
         self._remarks = tuple(remark for remark in found if remark not in self._mended)
         if any(remark.stands and remark.rarely_needed for remark in self._remarks):
             self.add_class("-more")

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from rich.cells import cell_len
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
+from gpuconsole.core.text import shorten
 from gpuconsole.tui.present.cell import Cell
 from gpuconsole.tui.present.launchgpus import GpuRow, toggled
 from gpuconsole.tui.widgets.lines import Lines
+
+_MORE = "+ "
+"""There is more than is shown."""
 
 
 class GpuPicker(Lines, can_focus=True):
@@ -50,6 +55,10 @@ class GpuPicker(Lines, can_focus=True):
         self.can_focus = bool(rows)
         self._draw()
 
+    def on_resize(self) -> None:
+        """Fit anew: a scrollbar takes a cell."""
+        self._draw()
+
     def on_focus(self) -> None:
         """Show the cursor."""
         self._draw()
@@ -77,9 +86,11 @@ class GpuPicker(Lines, can_focus=True):
         return any(row.picked for row in seen) or not self.picked
 
     def _line(self, place: int, is_first: bool, is_last: bool) -> tuple[Cell, ...]:
-        cells = self._rows[place].cells
+        *cells, last = self._rows[place].cells
+        room = self.size.width - len(_MORE) - sum(cell_len(cell.text) for cell in cells)
+        cells.append(Cell(shorten(last.text, max(1, room)), last.tone) if self.size.width else last)
         more = (is_first and place > 0) or (is_last and place < len(self._rows) - 1)
-        edge = Cell("+ " if more else "  ", "dim")  # there is more than is shown
+        edge = Cell(_MORE if more else " " * len(_MORE), "dim")
         if self.has_focus and place == self._cursor:
             return edge, *(Cell(cell.text, "cursor") for cell in cells)
         return edge, *cells
