@@ -29,6 +29,8 @@ kept, and the word that lifts the refusal is not."""
 _PATHS = ("secrets",)
 """What a secret is called and where its file is, which is none itself."""
 
+UNKEPT = "unkept"
+"""Beside the fields: names of variables that stood in the form with a secret, apart by blanks."""
 Typed = Mapping[str, str]
 """Fields of the form, by key."""
 
@@ -94,7 +96,9 @@ class Drafts:
 
 
 def harmless(typed: Typed, hidden: References = NO_REFERENCES) -> dict[str, str]:
-    """``typed`` as it may be written to a file: a secret variable keeps its name, a command with a secret goes.
+    """``typed`` as it may be written to a file: of a secret variable only :data:`UNKEPT` has the name.
+
+    A command with a secret goes.
 
     Args:
         typed: Fields of the form, by key.
@@ -105,7 +109,8 @@ def harmless(typed: Typed, hidden: References = NO_REFERENCES) -> dict[str, str]
         if key in _NOT_KEPT:
             continue
         if key == "environment":
-            text = _environment(text, hidden)
+            text, unkept = _environment(text, hidden)
+            kept |= {UNKEPT: " ".join(unkept)} if unkept else {}
         elif hidden.holds(text):
             text = ""
         elif key in ("command", "entrypoint"):
@@ -116,17 +121,21 @@ def harmless(typed: Typed, hidden: References = NO_REFERENCES) -> dict[str, str]
     return kept
 
 
-def _environment(text: str, hidden: References) -> str:
+def _environment(text: str, hidden: References) -> tuple[str, tuple[str, ...]]:
+    """The field without its secrets, and the names of those."""
     try:
         words = shlex.split(text)
     except ValueError:
-        return ""
-    kept = []
+        return "", ()
+    kept, unkept = [], []
     for word in words:
         name, separator, value = word.partition("=")
         secret = separator and (MASK in value or mask_value(name, value) != value or hidden.holds(value))
-        kept.append(name if secret else word)
-    return shlex.join(kept)
+        if secret:
+            unkept.append(name)
+        else:
+            kept.append(word)
+    return shlex.join(kept), tuple(dict.fromkeys(unkept))
 
 
 def _command(text: str) -> str:

@@ -108,6 +108,8 @@ LAUNCH = (
     Action("launch.more", "f4,ctrl+o", "more", "More", "Show the options that are rarely needed, or hide them", rank=3),
     Action("launch.save", "f3,ctrl+t", "save_profile", "Save as profile", "Keep what the form says under a name",
            changes=True, rank=4),
+    Action("launch.clear", "ctrl+n", "clear_form", "Clear", "Empty the form to what it says where nothing was launched",
+           rank=9),
     Action("launch.behind", "f6,ctrl+g", "behind", "Go on behind", "Leave it to go on; 4 shows it", rank=2),
 )  # fmt: skip
 MENDING = (

@@ -373,11 +373,14 @@ async def test_the_folder_keeps_what_was_launched_and_no_secret(
                 await until(pilot, functools.partial(on_main, app), what="launched")
                 continue
             assert fields.value("image") == small
-            assert fields.value("environment") == "API_TOKEN EPOCHS=3"
+            assert fields.value("environment") == "EPOCHS=3"
             assert (fields.value("gpus"), fields.value("name"), fields.value("memory")) == ("none", "", "256m")
             assert form(app).query_one("#remove", Tick).value
             assert form(app).has_class("-more"), "what is set is seen"
-            assert "API_TOKEN is not set in this shell" in problem(app, "environment")
+            assert "API_TOKEN: its value was not kept" in problem(app, "environment"), "and it is in nobody's way"
+            fields.set("environment", "EPOCHS=3 API_TOKEN=other-value")
+            await weighed(pilot, app)
+            assert "not kept" not in problem(app, "environment")
     for path in tmp_path.glob("runs.db*"):
         assert b"s3cr3t-value" not in path.read_bytes()
 

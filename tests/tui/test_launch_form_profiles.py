@@ -86,7 +86,11 @@ def bare(app: ConsoleApp) -> str:
 
 
 def told_to_be_gone(app: ConsoleApp) -> bool:
-    return isinstance(app.screen, LaunchScreen) and "There is no profile train" in problem(app, "profile")
+    return isinstance(app.screen, LaunchScreen) and "train is there no more" in problem(app, "profile")
+
+
+def refused(app: ConsoleApp) -> bool:
+    return "Correct what is marked" in below(app)
 
 
 async def named(pilot: Pilot[Any], app: ConsoleApp, name: str) -> LaunchFields:
@@ -188,6 +192,13 @@ async def test_untouched_it_is_what_the_command_line_launches_and_is_read_anew_t
             (project / "gpuconsole.toml").unlink()
             await pilot.press("escape", "n")
             await until(pilot, functools.partial(told_to_be_gone, app), what="that it is gone")
+            fields = form(app).fields
+            left = [fields.value(key) for key in ("profile", "image", "command", "tmpfs")]
+            assert left == ["", small, "sleep 1000", "/scratch:size=8m"], "the rest is as it was launched"
+            assert fields.value("environment").startswith("MODE=fast")
+            assert "HF_TOKEN: its value was not kept" in problem(app, "environment")
+            await launched(pilot, app)
+            assert len(names(engine_modern)) == 3, "it is in nobody's way"
 
 
 async def test_what_is_written_over_it_counts_and_is_remembered(
@@ -207,7 +218,8 @@ async def test_what_is_written_over_it_counts_and_is_remembered(
                 continue
             assert (fields.value("profile"), fields.value("gpus"), fields.value("name")) == ("train", "none", "")
             assert form(app).query_one("#remove", Tick).value
-            assert fields.value("environment").startswith("MODE=slow HF_TOKEN")
+            assert fields.value("environment") == "MODE=slow 'TEXT=two lines' 'HF_TOKEN=********'"
+            assert "not kept" not in problem(app, "environment"), "the profile has it"
     found = inspect(engine_modern, "changed")
     assert {"MODE=slow", f"HF_TOKEN={SECRET}", "TEXT=two\nlines"} <= set(found["Config"]["Env"])
     assert found["HostConfig"]["AutoRemove"]
@@ -412,3 +424,48 @@ async def test_what_is_typed_before_the_form_knows_what_to_begin_with_stays(
         form(app).post_message(LaunchScreen.Began({"image": small, "name": "other", "gpus": "none"}, None))
         await until(pilot, lambda: fields.value("gpus") == "none")
         assert (fields.value("environment"), fields.value("name"), fields.value("image")) == ("A=1", "mine", small)
+
+
+async def test_the_form_is_cleared_by_a_key_and_that_is_taken_back(
+    engine_modern: Engine, tmp_path: Path, project: Path, small: str
+) -> None:
+    app = console(engine_modern.host, tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        fields = await opened(pilot, app)
+        first = form(app).everything()
+        await pilot.press("ctrl+n")
+        assert form(app).everything() == first
+        await named(pilot, app, "train")
+        fields.set("environment", "A=1")
+        form(app).query_one("#remove", Tick).decide(True)
+        before, options = form(app).everything(), form(app)._options()
+        await pilot.press("ctrl+n")
+        assert form(app).everything() == first
+        assert form(app).taken == frozenset()
+        assert "Cleared" in below(app)
+        await pilot.press("f8")
+        assert (form(app).everything(), form(app)._options()) == (before, options)
+        await pilot.press("ctrl+n")
+        fields.set("environment", "B=2")
+        await pilot.press("f8")
+        assert fields.value("environment") == "B=2", "what was written since stays"
+        await pilot.press("f1")
+        assert any(line.split()[:2] == ["^n", "Clear"] for line in app.screen._text.splitlines())  # type: ignore[attr-defined]
+
+
+async def test_a_lifted_refusal_is_not_lifted_the_next_time(
+    engine_modern: Engine, tmp_path: Path, project: Path, small: str
+) -> None:
+    (project / "gpuconsole.toml").unlink()
+    for first in (True, False):
+        app = console(engine_modern.host, tmp_path)
+        async with app.run_test(size=(80, 24)) as pilot:
+            fields = await opened(pilot, app)
+            if first:
+                fields.fill({"image": small, "gpus": "none", "volumes": "/etc:/e", "force": "dangerous-mount"})
+                await launched(pilot, app)
+                continue
+            assert (fields.value("volumes"), fields.value("force")) == ("/etc:/e", "")
+            await pilot.press("enter")
+            await until(pilot, functools.partial(refused, app), what="refused anew")
+    assert len(names(engine_modern)) == 1

@@ -26,13 +26,10 @@ def test_each_folder_has_its_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("key", "text", "kept"),
     [
-        ("environment", "HF_TOKEN=hf_abc EPOCHS=3 WANDB_API_KEY='a b' PLAIN", "HF_TOKEN EPOCHS=3 WANDB_API_KEY PLAIN"),
-        ("environment", "URL=https://me:secret@host/x", "URL"),
         ("environment", "A='", ""),
         ("command", "python train.py --epochs 3", "python train.py --epochs 3"),
         ("command", "python train.py --token s3cr3t", ""),
         ("command", "bash -c 'API_KEY=s3cr3t python x'", ""),
-        ("environment", "'HF_TOKEN=********' A=1", "HF_TOKEN A=1"),
         ("command", "train '--url=********'", ""),
         ("labels", "password=s3cr3t", ""),
         ("labels", "'x=********'", ""),
@@ -42,6 +39,24 @@ def test_each_folder_has_its_own(tmp_path: Path) -> None:
 )
 def test_no_secret_is_written(key: str, text: str, kept: str) -> None:
     assert harmless({key: text}) == {key: kept}
+
+
+@pytest.mark.parametrize(
+    ("text", "kept", "unkept"),
+    [
+        (
+            "HF_TOKEN=hf_abc EPOCHS=3 WANDB_API_KEY='a b' PLAIN API_TOKEN",
+            "EPOCHS=3 PLAIN API_TOKEN",
+            "HF_TOKEN WANDB_API_KEY",
+        ),
+        ("URL=https://me:secret@host/x", "", "URL"),
+        ("'HF_TOKEN=********' A=1 HF_TOKEN=x", "A=1", "HF_TOKEN"),
+    ],
+)
+def test_a_variable_with_a_secret_is_kept_by_its_name_beside_the_field(text: str, kept: str, unkept: str) -> None:
+    once = harmless({"environment": text, "gpus": "1"})
+    assert once == {"environment": kept, "unkept": unkept, "gpus": "1"}
+    assert harmless(once) == once
 
 
 def test_a_name_is_not_kept_since_it_is_taken() -> None:

@@ -18,8 +18,9 @@ from gpuconsole.tui import actions, sheets
 from gpuconsole.tui.leaving import leave
 from gpuconsole.tui.present import launchform
 from gpuconsole.tui.present.cell import Cell
+from gpuconsole.tui.screens.launchbeginning import Beginning
 from gpuconsole.tui.screens.launchfields import LaunchFields
-from gpuconsole.tui.screens.launchrunning import WHOLE, Running
+from gpuconsole.tui.screens.launchrunning import WHOLE
 from gpuconsole.tui.widgets.completer import Choices
 from gpuconsole.tui.widgets.keyline import KeyLine
 from gpuconsole.tui.widgets.lines import Lines
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from gpuconsole.tui.app import ConsoleApp
 
 
-class LaunchScreen(Running):
+class LaunchScreen(Beginning):
     """Asks what to launch, launches it, and joins it.
 
     Args:
@@ -46,7 +47,8 @@ class LaunchScreen(Running):
         "one. {launch.more} opens the rest of what docker can be told.\n"
         "What is likely to fail stands under its field: {launch.mend} changes the field in focus, else the first that "
         "can be mended; {launch.force} lifts a refusal; {launch.undo} takes either back.\n"
-        "What was launched from a folder is what the form starts with there the next time."
+        "What was launched from a folder is what the form starts with there the next time, without secrets and without "
+        "what lifts a refusal; {launch.clear} clears it."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         *actions.bindings((*actions.LAUNCH, actions.BACK)),
@@ -156,11 +158,9 @@ class LaunchScreen(Running):
             whole: The fields said what the profile says; so they say what it says now.
         """
         app = self.app
+        values, filling = self.still_there(values, filling)
         if not values or (whole and isinstance(filling, ConsoleError)):
-            local = app.engine_info is None or app.engine_info.local
-            none = app.host_view is not None and not app.host_view.gpus
-            folder = launchform.current_folder()
-            values = launchform.proposed(folder, engine_is_local=local, without_gpus=none) | values
+            values = self.proposed_values() | values
         if self._image is not None:
             values["image"] = self._image
         elif not values.get("image"):
@@ -174,6 +174,7 @@ class LaunchScreen(Running):
                 self.fields.set("image", self._image)
         elif filling is not None:
             self.take_filling(filling)
+            self.put_back()
 
     def show_more(self) -> None:
         """Open what is rarely needed where something stands in it."""

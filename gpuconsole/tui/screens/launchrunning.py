@@ -155,13 +155,11 @@ class Running(Profiled):
         return self.fields.typed() | ({"ticks": " ".join(words)} if words else {})
 
     def remembered(self) -> dict[str, str]:
-        """What the folder begins with the next time; of a profile that was taken as it is only its name."""
+        """What the folder begins with the next time; a profile that was taken as it is then fills the fields anew."""
         typed = self.everything()
-        if not self.is_whole() or self._filling is None:
-            return typed
-        kept = {"profile", "ticks"} | ({"image"} if not self._filling.options.image else set())
-        typed["ticks"] = f"{typed.get('ticks', '')} {WHOLE}".strip()
-        return {key: text for key, text in typed.items() if key in kept}
+        if self.is_whole():
+            typed["ticks"] = f"{typed.get('ticks', '')} {WHOLE}".strip()
+        return typed
 
     def tick_as(self, remembered: str) -> None:
         """Tick what was ticked."""

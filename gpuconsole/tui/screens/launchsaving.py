@@ -41,7 +41,10 @@ class SaveProfile(ModalScreen[Outcome]):
 
     app: ConsoleApp
     CSS_PATH = sheets.of("launch")
-    HELP = "Enter saves; a name that is there already is told, and enter once more replaces it. Secrets are left to the shell that launches it."
+    HELP = (
+        "Enter saves; a name that is there already is told, and enter once more replaces it. "
+        "Secrets are left to the shell that launches it."
+    )
     AUTO_FOCUS = "#profile"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "Cancel"),

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from gpuconsole.launch.options import LaunchOptions
     from gpuconsole.services.planning import LaunchPlan
     from gpuconsole.tui.app import ConsoleApp
-    from gpuconsole.tui.present.launchfindings import Rest
+    from gpuconsole.tui.present.launchfindings import Remark, Rest
 
 _SETTLE_S = 0.25
 """After so much silence what was typed is weighed."""
@@ -158,12 +158,16 @@ class Weighing(Mending):
         found = launchfindings.remarks_of(
             (*self._typed_problems, *weight.problems), weight.findings, weight.force, self.app.keys
         )
-        self._remarks = tuple(remark for remark in found if remark not in self._mended)
+        self._remarks = tuple(remark for remark in (*found, *self.also_said()) if remark not in self._mended)
         if any(remark.stands and remark.rarely_needed for remark in self._remarks):
             self.add_class("-more")
         below = self.fields.show_remarks(self._remarks, more=self.has_class("-more"), here=self._field_in_focus())
         self.refresh_bindings()
         return below
+
+    def also_said(self) -> tuple[Remark, ...]:
+        """What stands beside fields though nothing is wrong there."""
+        return ()
 
     def _below(self, rests: list[Rest]) -> list[tuple[Cell, ...]]:
         return launchfindings.below_lines(rests, self.app.glyphs, self.app.keys, self.size.width)
