@@ -10,6 +10,7 @@ import pytest
 from gpuconsole.services.launchrecords import LaunchRecord
 from gpuconsole.services.launchrows import SHOWN, with_launches
 from gpuconsole.services.runs import Run, RunKind, RunState
+from gpuconsole.tui.present.run import word
 
 OWN = Run("1", RunKind.LAUNCH, "box", "c1", 100.0, RunState.OK, 102.0, "box was started")
 RECORD = LaunchRecord(
@@ -38,6 +39,7 @@ def test_a_launch_is_as_its_record_has_it(record: LaunchRecord, up: set[str], st
     (run,) = with_launches([OWN], [record], up=up)
     assert (run.id, run.state, run.up) == ("1", state, bool(up))
     assert words in run.headline
+    assert word(run) == ("up" if up else "stopped" if state is RunState.CANCELLED else state.value)
     assert run.took_s(200.0) == (100.0 if up else 50.0 if record.ended else 2.0)
     if state is RunState.FAILED:
         assert json.loads(run.document or "") == {"message": record.reason, "hint": "Take less. Take another GPU."}

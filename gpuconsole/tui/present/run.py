@@ -34,7 +34,7 @@ _TONES: dict[RunState, Tone] = {
 
 def row(run: Run, *, now: float, glyphs: Glyphs, live: Live | None = None) -> Row:
     """One run as a row; ``live`` is how far a check or benchmark of this console is."""
-    state = _word(run) if run.progress is None else f"{bar(run.progress, 6, glyphs)} {run.progress:3.0%}"
+    state = word(run) if run.progress is None else f"{bar(run.progress, 6, glyphs)} {run.progress:3.0%}"
     took_s = run.took_s(now)
     return Row(
         run.id,
@@ -71,8 +71,10 @@ def _going(run: Run, live: Live, now: float) -> str:
     return f"{left}{step}{run.headline}"
 
 
-def _word(run: Run) -> str:
-    """How it is; of a launch whose container goes on, that."""
+def word(run: Run) -> str:
+    """How it is; of a launch that made a container, how that is."""
+    if run.kind is RunKind.LAUNCH and run.subject_id and run.state is RunState.CANCELLED:
+        return "stopped"
     return "up" if run.up else run.state.value
 
 
@@ -83,5 +85,5 @@ def _subject(run: Run) -> str:
 
 def matches(run: Run, words: Iterable[str]) -> bool:
     """Every word is in what it is, of whom, or how it went."""
-    text = f"{run.kind.value} {run.subject} {_word(run)} {run.headline}".lower()
+    text = f"{run.kind.value} {run.subject} {word(run)} {run.headline}".lower()
     return all(word in text for word in words)

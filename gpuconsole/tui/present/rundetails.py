@@ -14,6 +14,7 @@ from gpuconsole.tui.present.checkdetails import check_fields, report_of, text_in
 from gpuconsole.tui.present.details import Field, Line, field
 from gpuconsole.tui.present.gpu import bar
 from gpuconsole.tui.present.layers import layer_line, layer_order
+from gpuconsole.tui.present.run import word
 from gpuconsole.tui.theme import Glyphs
 
 _BAR = 20
@@ -52,7 +53,7 @@ def fields(
     """
     took_s = run.took_s(now)
     took = "unknown, since nobody saw its end" if took_s is None else duration(took_s)
-    state: Line = (Cell("up" if run.up else run.state.value, _TONES[run.state]),)
+    state: Line = (Cell(word(run), _TONES[run.state]),)
     if run.progress is not None:
         state = (*state, Cell(f"  {bar(run.progress, _BAR, glyphs)} {run.progress:.0%}", "info"))
     return (
