@@ -171,7 +171,10 @@ class ConsoleApp(HearingApp):
             from gpuconsole.tui.screens.asking import about_leaving
             from gpuconsole.tui.screens.question import QuestionScreen
 
-            self.push_screen(QuestionScreen(about_leaving(going)), lambda yes: self.exit() if yes else None)
+            question = QuestionScreen(about_leaving(going))
+            self.push_screen(question, lambda yes: self.exit() if yes else None)
+            # Once nothing goes on any more there is nothing to ask.
+            question.watch(self, "runs", lambda: None if self.desk.going else leave(question), init=False)
         else:
             self.exit()
 

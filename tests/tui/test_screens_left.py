@@ -86,6 +86,23 @@ async def test_a_question_goes_with_who_asked_it(still: Callable[..., ConsoleApp
     assert not answers
 
 
+async def test_whether_to_leave_is_not_asked_any_more_once_nothing_goes_on(
+    still: Callable[..., ConsoleApp], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app, going = still(), ["launch of train", "pull of small"]
+    monkeypatch.setattr(type(app.desk), "going", property(lambda desk: tuple(going)))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await feed(pilot)
+        await pilot.press("q")
+        await until(pilot, lambda: isinstance(app.screen, QuestionScreen), what="the question")
+        for left in (1, 0):
+            going.pop()
+            app.runs = app.runs[: 1 + left]
+            await pilot.pause()
+            assert isinstance(app.screen, QuestionScreen if left else MainScreen)
+    assert app.failure is None
+
+
 def test_screens_are_left_in_this_way_alone() -> None:
     wrong = []
     folder = Path(gpuconsole.tui.__file__).parent
