@@ -115,7 +115,7 @@ def _ask_what_was_meant(session: Session, word: str, near: str) -> None:
             hint=f"'gpuconsole profiles' lists them. For an image of that name write its tag: {word.lower()}:latest",
         )
     else:
-        talk(f"Note: there is no profile {word}, so it is taken as an image; it is not here, and would be pulled.")
+        talk(f"Note: there is no profile {word}, so it is taken as an image, and none of that name is here.")
 
 
 def _is_here(session: Session, word: str) -> bool:

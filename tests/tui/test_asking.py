@@ -24,6 +24,7 @@ from gpuconsole.services.containers import ContainerView
 from gpuconsole.services.feed import EngineLink
 from gpuconsole.tui import actions
 from gpuconsole.tui.app import ConsoleApp
+from gpuconsole.tui.screens.asking import about_container
 from gpuconsole.tui.screens.details import ContainerDetails, open_details
 from gpuconsole.tui.screens.question import QuestionScreen
 from tests.rig.nvml import NvmlBox
@@ -49,6 +50,17 @@ UNASKED = {"container.start", "container.pause", "container.check"}
 
 def test_every_action_that_changes_a_container_or_runs_something_in_it_is_tested_here() -> None:
     assert {action.id for action in actions.CONTAINER if action.changes} == set(ACTS) | SEES_TO_IT
+
+
+@pytest.mark.parametrize("owner", [None, "anna"])
+def test_a_name_of_any_length_leaves_the_answers_on_the_screen(owner: str | None) -> None:
+    one = Container("0123456789abcdef", "a" * 3000, "a:1", "sha256:1", ContainerState.RUNNING)
+    question = about_container("Stop", one, owner)
+    assert len(question.title) < 80
+    assert question.word == ("0123456789ab" if owner else None), "nobody types 3,000 characters"
+    assert "0123456789ab" in question.word_is
+    brief = about_container("Stop", replace(one, name="train"), owner)
+    assert (brief.title, brief.word) == ("Stop train?", "train" if owner else None)
 
 
 class Done(list[str]):

@@ -22,17 +22,22 @@ if TYPE_CHECKING:
 
 _LISTED = 6
 _BENCH, _LAUNCH = "bench of ", "launch of "
+_LONGEST_NAME = 64
+"""Characters of a container's name in a question: Docker takes any number."""
 _SHOWN = 300
 """Characters of a command line in a question."""
 
 
 def about_container(verb: str, container: Container, owner: str | None) -> Question:
     """Whether ``verb`` is to be done to a container; ``owner`` is another user, None when it is one's own."""
+    long = len(container.name) > _LONGEST_NAME  # nobody types it, and it would push the answers off the screen
+    word = container.short_id if long else container.name
     return Question(
-        title=f"{verb} {container.name}?",
+        title=f"{verb} {shorten(container.name, _LONGEST_NAME)}?",
         body=_consequences(verb, container),
         verb=verb,
-        word=container.name if owner else None,
+        word=word if owner else None,
+        word_is=f"its id, {word}," if long else "its name",
         warning=f"It belongs to {owner}." if owner else "",
     )
 
