@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from gpuconsole.tui.app import ConsoleApp
 from gpuconsole.tui.screens.help import HelpScreen
 from gpuconsole.tui.screens.launch import LaunchScreen
 from gpuconsole.tui.screens.launchrunning import Running
+from gpuconsole.tui.widgets.gpupicker import GpuPicker
 from tests.tui.console import until
 from tests.tui.formseen import below, form
 from tests.tui.looking import NOW, feed, still
@@ -116,3 +118,22 @@ async def test_help_that_is_read_stays_and_the_engine_that_is_away_is_told_once(
         await until(pilot, lambda: app.screen is screen and screen._weight and screen._weight.failure)
         await pilot.pause()
         assert below(app).count(" ".join(failure.message.split())) == 1
+
+
+def is_wide(picker: GpuPicker, width: int) -> bool:
+    return picker.size.width == width
+
+
+async def test_a_row_of_gpus_that_is_cut_says_so(still: Callable[..., ConsoleApp], tmp_path: Path) -> None:
+    app = still()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await feed(pilot)
+        picker = (await opened(pilot, app)).query_one(GpuPicker)
+        for width in (78, 70, 60):
+            picker.styles.width = width  # as when a scrollbar comes
+            await until(pilot, partial(is_wide, picker, width), what="the width")
+            await pilot.pause()
+            whole = ["  " + "".join(cell.text for cell in row.cells) for row in picker._rows]
+            for row, line in zip(whole, picker.lines, strict=True):
+                text = "".join(cell.text for cell in line)
+                assert text == row or (text.endswith("…") and len(text) <= width)

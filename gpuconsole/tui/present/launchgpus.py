@@ -64,8 +64,10 @@ def gpu_rows(host: HostView | None, wish: str, glyphs: Glyphs, claims: Claims | 
     views = {view.gpu.index: view for view in host.gpus}
     units, others = units_of(host.snapshot, claims), withheld_of(host.snapshot)
     names = max((len(_name(unit)) for unit in (*units, *(one.unit for one in others))), default=0)
-    rows = [_row(unit, views.get(unit.gpu.index), unit.index in chosen, glyphs, names) for unit in units]
-    withheld = [_withheld(one, views.get(one.unit.gpu.index), glyphs, names) for one in others]
+    states = max((len(state_cell(view, glyphs).text) for view in host.gpus), default=0)
+    widths = (names, states)
+    rows = [_row(unit, views.get(unit.gpu.index), unit.index in chosen, glyphs, widths) for unit in units]
+    withheld = [_withheld(one, views.get(one.unit.gpu.index), glyphs, widths) for one in others]
     return (*rows, *withheld)
 
 
@@ -88,22 +90,26 @@ def _place(index: str) -> tuple[int, ...]:
     return tuple(int(part) for part in index.split(":") if part.isdigit())
 
 
-def _row(unit: GpuUnit, view: GpuView | None, is_picked: bool, glyphs: Glyphs, names: int) -> GpuRow:
+def _row(unit: GpuUnit, view: GpuView | None, is_picked: bool, glyphs: Glyphs, widths: tuple[int, int]) -> GpuRow:
+    names, states = widths
     state = state_cell(view, glyphs) if view else Cell("")
     cells = (
         Cell("[X] " if is_picked else "[ ] ", "accent" if is_picked else "dim"),
         Cell(f"{unit.index:>3} {_name(unit):<{names}} ", "strong" if is_picked else ""),
         Cell(f"{_free(unit):<22} "),
-        Cell(f"{state.text:<10} ", state.tone),
+        Cell(f"{state.text:<{states}} ", state.tone),
         Cell(_holders(unit, view), "dim"),
     )
     return GpuRow(unit.index, is_picked, cells)
 
 
-def _withheld(one: Withheld, view: GpuView | None, glyphs: Glyphs, names: int) -> GpuRow:
+def _withheld(one: Withheld, view: GpuView | None, glyphs: Glyphs, widths: tuple[int, int]) -> GpuRow:
+    names, states = widths
     state = state_cell(view, glyphs) if view else Cell("")
     words = f"    {one.unit.index:>3} {_name(one.unit):<{names}} {'cannot be given':<22} "
-    return GpuRow("", False, (Cell(words, "dim"), Cell(f"{state.text:<10} ", state.tone), Cell(one.reason, "dim")))
+    return GpuRow(
+        "", False, (Cell(words, "dim"), Cell(f"{state.text:<{states}} ", state.tone), Cell(one.reason, "dim"))
+    )
 
 
 def _name(unit: GpuUnit) -> str:
