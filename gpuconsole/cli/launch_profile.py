@@ -63,7 +63,7 @@ def launch_spec(session: Session, word: str, image: str | None, typed: Mapping[s
         raise click.UsageError(
             f"{word!r} is no profile, and --image is for one; 'gpuconsole profiles' lists them.{told}"
         )
-    if profile is None and is_profile_name(word):
+    if near:
         _ask_what_was_meant(session, word, near)
     fields = dict(typed) | ({"image": image or word} if profile is None or image else {})
     options = options_with(profile, fields)
@@ -72,6 +72,8 @@ def launch_spec(session: Session, word: str, image: str | None, typed: Mapping[s
     except SpecInvalid as error:
         raise (explained(error, profile) if profile is not None else error) from error
     if profile is None:
+        if not near and is_profile_name(word):
+            _ask_what_was_meant(session, word, near)
         return Asked(spec, options, _name_of(options.image))
     _allow(profile, around, force=typed.get("force", ()), ask=ask)
     return Asked(replace(spec, profile=profile.name, taken=taken_by(profile)), options, profile.name)
