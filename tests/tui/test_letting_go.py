@@ -64,7 +64,7 @@ async def test_what_was_drawn_of_a_closed_screen_is_let_go_of_too(still: Callabl
         await feed(pilot)
         assert app.host_view is not None
         kept = []
-        for number in range(4):
+        for number in range(6):
             open_details(app, app.host_view.gpus[0])
             await pilot.pause()
             await pilot.press("escape")
@@ -74,4 +74,5 @@ async def test_what_was_drawn_of_a_closed_screen_is_let_go_of_too(still: Callabl
             await pilot.pause()
             gc.collect()
             kept.append(sum(type(each) is Strip for each in gc.get_objects()))
-        assert kept[3] - kept[1] < 50, kept
+        # What is still on its way to be drawn may stand in one count; a screen that is kept stands in every later one.
+        assert min(after - before for before, after in zip(kept, kept[2:], strict=False)) < 50, kept
