@@ -364,7 +364,7 @@ def test_a_second_signal_leaves_a_hanging_engine_at_once(tmp_path: Path) -> None
             connected.set()
 
         threading.Thread(target=take, daemon=True).start()
-        launch = Running("--host", f"unix://{path}", "launch", "small", "--gpus", "none", env=dict(os.environ))
+        launch = Running("--host", f"unix://{path}", "launch", "small:1", "--gpus", "none", env=dict(os.environ))
         assert connected.wait(60)
         launch.signal(signal.SIGINT)
         launch.wait_for("taking back what was begun")

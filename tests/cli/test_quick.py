@@ -104,7 +104,7 @@ def test_an_interrupt_is_one_as_elsewhere(monkeypatch: pytest.MonkeyPatch, capsy
     assert capsys.readouterr() == ("", "\ngpuconsole: interrupted.\n")
 
 
-HEAVY = ("click", "docker", "pydantic", "textual", "rich", "psutil", "subprocess", "platformdirs", "shutil")
+HEAVY = ("click", "docker", "pydantic", "textual", "rich", "psutil")
 
 
 @pytest.mark.parametrize(("arguments", "more"), [("--tmux", ("json",)), ("--json", ()), ("", ("json",))])

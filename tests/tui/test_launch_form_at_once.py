@@ -117,7 +117,7 @@ async def test_help_that_is_read_stays_and_the_engine_that_is_away_is_told_once(
         await pilot.press("escape")
         await until(pilot, lambda: app.screen is screen and screen._weight and screen._weight.failure)
         await pilot.pause()
-        assert below(app).count(" ".join(failure.message.split())) == 1
+        assert "".join(below(app).split()).count("".join(failure.message.split())) == 1  # a long path breaks anywhere
 
 
 def is_wide(picker: GpuPicker, width: int) -> bool:

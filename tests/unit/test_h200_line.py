@@ -45,7 +45,9 @@ def test_status_prints_today_what_it_printed_on_the_h200(nvml_box: NvmlBox) -> N
         each["gpus"][0]["unknown"] = each["unknown"] = None
         each["gpus"][0]["holders"][0]["unknown"] = None
     del now["gpus"][0]["holders"][0]["state"]
-    later = {"account", "given_to", "power_default_w", "recovery_action", "virtualization"}
+    later = {
+        "account", "eta_s", "given_to", "power_default_w", "recovery_action", "state", "virtualization", "why"
+    }  # fmt: skip
     assert now["gpus"][0].keys() - then["gpus"][0].keys() == later
     assert now["gpus"][0]["ecc"].keys() - then["gpus"][0]["ecc"].keys() == {
         "remapped_rows", "retired_pages", "retired_pending"
