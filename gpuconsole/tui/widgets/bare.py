@@ -6,6 +6,8 @@ from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
+from gpuconsole.tui.widgets.tones import Tones
+
 
 class Bare(Widget):
     """A widget that fills its place with whole lines of its own, without frame.
@@ -14,6 +16,13 @@ class Bare(Widget):
     lines a second that is a tenth of the work, and its lines have nothing of it; where a stylesheet wants some,
     Textual's way is taken.
     """
+
+    _tones: Tones
+
+    def notify_style_update(self) -> None:
+        """Forget the styles of the theme before."""
+        super().notify_style_update()
+        self._tones.forget()
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """The lines of a part of the widget."""

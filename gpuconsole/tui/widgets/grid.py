@@ -143,11 +143,6 @@ class Grid(Bare, ScrollView, can_focus=True, inherit_bindings=False):
         self.refresh()
         self._keep_cursor_visible()
 
-    def notify_style_update(self) -> None:
-        """Forget the styles of the theme before."""
-        super().notify_style_update()
-        self._tones.forget()
-
     def on_focus(self) -> None:
         """Draw the cursor as the one that acts."""
         self._refresh_row(self.cursor_index)

@@ -70,11 +70,6 @@ class Lines(Bare):
         """As many rows as there are lines."""
         return len(self._lines)
 
-    def notify_style_update(self) -> None:
-        """Forget the styles of the theme before."""
-        super().notify_style_update()
-        self._tones.forget()
-
     def style_of(self, tone: str) -> Style:
         """The terminal style of a tone."""
         return self._tones[tone]
