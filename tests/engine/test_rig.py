@@ -205,6 +205,24 @@ def test_after_a_test_only_the_rigs_images_are_left(engine: EngineClient, small_
     assert engine.gpus == TWO_GPUS
 
 
+def test_what_a_test_untagged_or_gave_a_name_of_the_rigs_does_not_meet_the_next(
+    engine: EngineClient, registry: Registry
+) -> None:
+    small, layers, bare = (engine.load(name) for name in ("small", "layers", "bare"))
+    own = engine.images()[small]
+    pushed = registry.push(engine, layers, name="org/untagged:1")
+    engine.docker("rmi", layers)
+    engine.docker("pull", f"{pushed.removesuffix(':1')}@{registry.digest('org/untagged', '1')}")
+    engine.docker("tag", bare, small)
+    engine.reset()
+    left = [image["RepoTags"] for image in engine.get("/images/json")]
+    assert all(left), left
+    assert layers not in engine.images()
+    assert small not in engine.images(), "it was another image"
+    assert engine.load("small") == small
+    assert engine.images()[small] == own
+
+
 @pytest.mark.parametrize("kind", ["engine_modern", "engine_old", "engine_containerd"])
 def test_a_test_can_have_only_the_images_it_names(kind: str, request: pytest.FixtureRequest) -> None:
     engine: Engine = request.getfixturevalue(kind)

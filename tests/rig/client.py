@@ -23,6 +23,10 @@ _GOING_S = 20.0
 """How long the engine may take to remove what it is removing already."""
 
 
+def _tags(image: dict[str, Any]) -> list[str]:
+    return [tag for tag in image["RepoTags"] or () if tag != "<none>:<none>"]  # so 20.10 calls having none
+
+
 class EngineClient(ABC):
     """An engine behind a Unix socket."""
 
@@ -36,8 +40,8 @@ class EngineClient(ABC):
         self.host = f"unix://{socket}"
         self._cli_folder = cli_folder
         self._cli_config = cli_config
-        self.loaded: set[str] = set()
-        """Ids of the images that came from the rig."""
+        self.loaded: dict[str, str] = {}
+        """The images that came from the rig: reference → id."""
 
     @property
     def version(self) -> str:
@@ -83,14 +87,14 @@ class EngineClient(ABC):
 
     def images(self) -> dict[str, str]:
         """Give the engine's tagged images: reference → id."""
-        return {tag: image["Id"] for image in self.get("/images/json") for tag in image["RepoTags"] or ()}
+        return {tag: image["Id"] for image in self.get("/images/json") for tag in _tags(image)}
 
     def load(self, image: str) -> str:
         """Have one of the rig's images in the engine and give its reference."""
         reference = images.RECIPES[image].reference
         if reference not in self.images():
             self.load_archive(images.archive(image, unpacked(COMMON)))
-        self.loaded.add(self.images()[reference])
+        self.loaded[reference] = self.images()[reference]
         return reference
 
     def load_archive(self, path: Path) -> None:
@@ -125,6 +129,11 @@ class EngineClient(ABC):
 
     def _remove_image(self, name: str) -> None:
         self.delete(f"/images/{quote(name, safe='')}?force=1")
+
+    def _remove_nameless(self) -> None:
+        for image in self.get("/images/json"):  # those below them go with them
+            if not _tags(image):
+                self._remove_image(image["Id"])
 
     @abstractmethod
     def reset(self) -> None:

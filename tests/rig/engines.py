@@ -156,6 +156,7 @@ class Engine(EngineClient):
         for reference in self.images():
             if reference not in wanted:
                 self._remove_image(reference)
+        self._remove_nameless()
         for name in images_wanted:
             self.load(name)
 
@@ -203,20 +204,17 @@ class Engine(EngineClient):
         for network in self.get("/networks"):
             if network["Name"] not in ("bridge", "host", "none"):
                 self.delete(f"/networks/{network['Id']}")
-        for image in self.get("/images/json"):  # those below them go with them
-            if image["Id"] not in self.loaded:
-                self._remove_image(image["Id"])
         self._restore_tags()
+        self._remove_nameless()
         if self.gpus != self._first_gpus:
             self.set_gpus(self._first_gpus)
         if self.toolkit:
             self.toolkit.fail_with(None)
 
     def _restore_tags(self) -> None:
-        """Remove the names tests gave to the rig's images."""
-        own = {recipe.reference for recipe in images.RECIPES.values()}
-        for reference in self.images():
-            if reference not in own:
+        """Remove the names that tests gave, and those of the rig's that they gave to other images."""
+        for reference, image in self.images().items():
+            if self.loaded.get(reference) != image:
                 self._remove_image(reference)
 
 

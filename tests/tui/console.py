@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from textual.app import App
 from textual.pilot import Pilot
 
 from gpuconsole.services.desk import Desk
@@ -23,11 +24,11 @@ async def until(pilot: Pilot[Any], true: Callable[[], object], *, seconds: float
     """Wait until ``true`` holds."""
     end = time.monotonic() + seconds
     while not true():
-        assert time.monotonic() < end, f"not within {seconds} s: {what or true}"
+        assert time.monotonic() < end, f"not within {seconds} s: {what or true}\n{shown(pilot.app)}"
         await pilot.pause(0.05)
 
 
-def shown(app: ConsoleApp) -> str:
+def shown(app: App[Any]) -> str:
     """The text on the screen, line by line."""
     width, height = app.size
     # Reading what is on the screen while a layout is due would keep that layout from being seen as a change.
