@@ -93,19 +93,13 @@ def open_console(session: Session, *, readonly: bool, bell: bool = True, replay:
     app.leaving = _backstop(app.leave_at)
     if signal.SIGHUP in app.leave_at:
         threading.Thread(target=_watch_terminal, args=(app.leaving,), name="terminal-watch", daemon=True).start()
-    _take_pastes_as_text()
+    from gpuconsole.tui.terminal import Terminal
+
+    app.driver_class = Terminal
     app.run()
     if app.failure is not None:
         raise app.failure
     return app.return_code if app.return_code is not None else int(ExitCode.OK)
-
-
-def _take_pastes_as_text() -> None:
-    from textual.drivers import linux_driver
-
-    from gpuconsole.tui.pasting import PasteParser
-
-    linux_driver.XTermParser = PasteParser  # type: ignore[attr-defined]  # it lets nobody choose
 
 
 def _watch_terminal(leaving: Callable[[int], None]) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from textual.color import Color
+from textual.filter import LineFilter
 from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
@@ -15,29 +19,52 @@ class Bare(Widget):
     Textual dresses every line anew in padding, border, outline, tint and opacity. Of a console that changes twenty
     lines a second that is a tenth of the work, and its lines have nothing of it; where a stylesheet wants some,
     Textual's way is taken.
+
+    Textual asks for every line of every widget as soon as anything between the first and the last of them changed; a
+    line is drawn anew only when what it is drawn from did.
     """
 
     _tones: Tones
+    _kept: dict[int, tuple[object, Strip]]
+    """Row → what its line was drawn from, and the line."""
+    _kept_for: object = None
+    """What all of these lines were drawn for."""
+
+    def drawn_from(self, y: int) -> object:
+        """All that the line in row ``y`` depends on beside the widget's width and styles."""
+        raise NotImplementedError
 
     def notify_style_update(self) -> None:
         """Forget the styles of the theme before."""
         super().notify_style_update()
         self._tones.forget()
+        self._kept_for = None
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """The lines of a part of the widget."""
-        width, height = self.size
         if self._is_dressed():
             return super().render_lines(crop)
-        strips = [self.render_line(y) if y < height else Strip.blank(width, self.rich_style) for y in crop.line_range]
+        width = self.size.width
         filters = self.get_line_filters()
-        if filters:
-            background = self.background_colors[1]
-            for each in filters:
-                strips = [strip.apply_filter(each, background) for strip in strips]
+        background = self.background_colors[1]
+        drawn_for = (width, filters, background, self.rich_style)
+        if drawn_for != self._kept_for:
+            self._kept_for, self._kept = drawn_for, {}
+        strips = [self._kept_line(y, filters, background) for y in crop.line_range]
         if crop.column_span != (0, width):
             strips = [strip.crop(*crop.column_span) for strip in strips]
         return strips
+
+    def _kept_line(self, y: int, filters: Sequence[LineFilter], background: Color) -> Strip:
+        drawn_from = self.drawn_from(y) if y < self.size.height else None
+        before = self._kept.get(y)
+        if before is not None and before[0] == drawn_from:
+            return before[1]
+        strip = self.render_line(y) if y < self.size.height else Strip.blank(self.size.width, self.rich_style)
+        for each in filters:
+            strip = strip.apply_filter(each, background)
+        self._kept[y] = drawn_from, strip
+        return strip
 
     def _is_dressed(self) -> bool:
         styles = self.styles

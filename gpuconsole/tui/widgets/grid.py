@@ -151,19 +151,31 @@ class Grid(Bare, ScrollView, can_focus=True, inherit_bindings=False):
         """Draw the cursor as one that only marks."""
         self._refresh_row(self.cursor_index)
 
+    def drawn_from(self, y: int) -> object:
+        """The row with its mark, or the titles."""
+        if y < self._titles:
+            return self._layout, self.sorted_by
+        row = self._row(y)
+        return row and (self._layout, row, self._mark(row))
+
+    def _row(self, y: int) -> Row | None:
+        index = y - self._titles + self.scroll_offset.y
+        return self._rows[index] if 0 <= index < len(self._rows) else None
+
+    def _mark(self, row: Row) -> str:
+        if row.key != self.cursor:
+            return ""
+        return "cursor" if self.has_focus else "blurred"
+
     def render_line(self, y: int) -> Strip:
         """One line of the screen."""
         width = self.size.width
         if y < self._titles:
             return self._title_line(width)
-        index = y - self._titles + self.scroll_offset.y
-        if not 0 <= index < len(self._rows):
+        row = self._row(y)
+        if row is None:
             return Strip.blank(width, self._tones[""])
-        row = self._rows[index]
-        tones, mark = self._tones, ""
-        if row.key == self.cursor:
-            mark = "cursor" if self.has_focus else "blurred"
-        bar = tones.partial(mark)
+        tones, bar = self._tones, self._tones.partial(self._mark(row))
         segments = []
         for place, column, cells in self._layout:
             cell = row.cells[place] if place < len(row.cells) else EMPTY

@@ -74,6 +74,10 @@ class Lines(Bare):
         """The terminal style of a tone."""
         return self._tones[tone]
 
+    def drawn_from(self, y: int) -> object:
+        """The cells of the line."""
+        return self._lines[y] if 0 <= y < len(self._lines) else None
+
     def render_line(self, y: int) -> Strip:
         """One line of the screen."""
         width = self.size.width

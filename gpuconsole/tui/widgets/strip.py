@@ -227,6 +227,10 @@ class GpuStrip(Lines, can_focus=True):
             return line
         return tuple(Cell(cell.text, "cursor") for cell in line)
 
+    def drawn_from(self, y: int) -> object:
+        """The cells of the line, and whether there was a look."""
+        return self._host is None, super().drawn_from(y)
+
     def render_line(self, y: int) -> Strip:
         """One line of the screen; before the first look a calm word."""
         if self._host is None and y == 0:

@@ -1,0 +1,66 @@
+"""What is typed, read from the terminal: a wait without a clock, and pastes that are no keys."""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import os
+import selectors
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from textual import constants
+from textual.drivers.linux_driver import LinuxDriver
+from textual.message import Message
+
+from gpuconsole.tui.pasting import PasteParser
+
+_TURN_S = 0.1
+"""So often the parser is asked whether an escape character was the Escape key, as long as one may be open."""
+_PIECE = 4096
+
+
+class Terminal(LinuxDriver):
+    """Textual's driver, whose input sleeps until something is typed.
+
+    Textual's own looks ten times a second whether an escape character is still alone, for as long as the program is
+    open: a tenth of what the console takes. Here that ends when nothing was typed for a while.
+    """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._woken, self._waker = os.pipe()
+        os.set_blocking(self._waker, False)
+        self._open_for_s = max(1.0, 2 * constants.ESCAPE_DELAY)
+
+    def disable_input(self) -> None:
+        """End the reading."""
+        with contextlib.suppress(BlockingIOError):  # it has been woken often enough
+            os.write(self._waker, b"\0")
+        super().disable_input()
+
+    def run_input_thread(self) -> None:
+        """Read what is typed and pass it on, until input is disabled."""
+        parser = PasteParser(self._debug)
+        # A terminal may send anything; what is no text is shown as such, and ends nothing.
+        decode = codecs.getincrementaldecoder("utf-8")(errors="replace").decode
+        open_until = time.monotonic() + self._open_for_s
+        with selectors.SelectSelector() as selector:  # of all kinds this one takes a terminal everywhere
+            selector.register(self.fileno, selectors.EVENT_READ)
+            selector.register(self._woken, selectors.EVENT_READ)
+            while not self.exit_event.is_set():
+                ready = selector.select(_TURN_S if time.monotonic() < open_until else None)
+                if ready:
+                    open_until = time.monotonic() + self._open_for_s
+                for key, _ in ready:
+                    piece = os.read(key.fd, _PIECE)
+                    if not piece:  # the terminal is gone, and would be ready for ever
+                        selector.unregister(key.fd)
+                    elif key.fd == self.fileno and (text := decode(piece)):
+                        self._pass_on(parser.feed(text))
+                self._pass_on(parser.tick())
+
+    def _pass_on(self, messages: Iterable[Message]) -> None:
+        for message in messages:
+            self.process_message(message)
