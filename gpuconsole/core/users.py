@@ -5,13 +5,18 @@ from __future__ import annotations
 import os
 import pwd
 
+_names: dict[int, str] = {}
+"""Those found: asking for one may go over the network, and seldom is somebody renamed while a program runs."""
+
 
 def user_name(uid: int) -> str:
     """Name of a user, or the number when it has none."""
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)
+    if uid not in _names:
+        try:
+            _names[uid] = pwd.getpwuid(uid).pw_name
+        except KeyError:
+            return str(uid)
+    return _names[uid]
 
 
 def caller_name() -> str:

@@ -19,6 +19,8 @@ from gpuconsole.engine.model import Usage
 
 _NO_LIMIT = 1 << 60
 """Version 1 writes a number near 2^63 when there is no limit."""
+_LASTING_S = 5.0
+"""So long a limit and a number of processes are believed: reading them at each look would cost as much as the rest."""
 _LONGEST = 65536
 """No such file has more bytes, and the kernel gives them at once."""
 
@@ -27,6 +29,15 @@ _LONGEST = 65536
 class _Look:
     cpu_s: float
     at: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Lasting:
+    """What changes seldom."""
+
+    at: float
+    limit: int | None
+    pids: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +70,7 @@ class UsageReader:
         self._looks: dict[str, _Look] = {}
         self._places: dict[str, _Place] = {}
         """Where the files of a container are: found once, since that takes longer than reading them."""
+        self._lasting: dict[str, _Lasting] = {}
 
     def read(self, pids: Mapping[str, int]) -> dict[str, Usage]:
         """Usage of each container id → main process; those that cannot be read are left out."""
@@ -66,17 +78,22 @@ class UsageReader:
         for container_id, pid in pids.items():
             place = self._places.get(container_id)
             if place is None or place.pid != pid:
+                self._forget(container_id)
                 place = self._find(container_id, pid)
             usage = self._usage(container_id, place) if place is not None else None
             if place is not None and usage is not None:
                 self._places[container_id] = place
                 found[container_id] = usage
             else:
-                self._places.pop(container_id, None)
+                self._forget(container_id)
         for gone in self._looks.keys() - pids.keys():
             del self._looks[gone]
-            self._places.pop(gone, None)
+            self._forget(gone)
         return found
+
+    def _forget(self, container_id: str) -> None:
+        self._places.pop(container_id, None)
+        self._lasting.pop(container_id, None)
 
     def _find(self, container_id: str, pid: int) -> _Place | None:
         groups = _groups(_text(self._root / f"proc/{pid}/cgroup"), container_id)
@@ -114,8 +131,13 @@ class UsageReader:
             return None
         stat = _text(place.memory_stat)
         cache, active = _field(stat, place.cache) or 0, _field(stat, place.active)
-        limit = _number(_text(place.limit))
         now = time.monotonic()
+        lasting = self._lasting.get(container_id)
+        if lasting is None or now - lasting.at >= _LASTING_S:
+            limit, pids = _number(_text(place.limit)), _number(_text(place.pids)) if place.pids else None
+            lasting = self._lasting[container_id] = _Lasting(
+                now, None if limit is None or limit >= _NO_LIMIT else limit, pids
+            )
         before = self._looks.get(container_id)
         self._looks[container_id] = _Look(cpu_s, now)
         share = None
@@ -125,8 +147,8 @@ class UsageReader:
         return Usage(
             cpu_pct=share,
             memory_bytes=max(0, memory - cache),
-            memory_limit_bytes=None if limit is None or limit >= _NO_LIMIT else limit,
-            pids=_number(_text(place.pids)) if place.pids else None,
+            memory_limit_bytes=lasting.limit,
+            pids=lasting.pids,
             memory_kept_bytes=None if active is None else max(0, memory - cache - active),
         )
 
@@ -184,11 +206,13 @@ def _number(text: str) -> int | None:
 
 
 def _field(text: str, name: str) -> int | None:
-    for line in text.splitlines():
-        key, _, value = line.partition(" ")
-        if key == name:
-            return _number(value)
-    return None
+    """The number after ``name`` at the beginning of a line."""
+    words = f"{name} "
+    start = 0 if text.startswith(words) else text.find(f"\n{words}") + 1
+    if start == 0 and not text.startswith(words):
+        return None
+    end = text.find("\n", start)
+    return _number(text[start + len(words) : end if end >= 0 else len(text)])
 
 
 def pids_of(containers: Iterable[tuple[str, int | None]]) -> dict[str, int]:

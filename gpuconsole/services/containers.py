@@ -91,6 +91,14 @@ class Surroundings:
     """By image id."""
     uid_of: Callable[[Container], int | None] = main_process_uid
     """The user id of a container's main process; None when it cannot be seen."""
+    holding: frozenset[str | None] = field(init=False)
+    """Ids of the containers whose processes are on a GPU."""
+
+    def __post_init__(self) -> None:
+        """See who holds something: with many containers and GPUs most pairs of them have nothing to do."""
+        views = self.host.gpus if self.host is not None else ()
+        found = frozenset(holder.container_id for each in views for holder in each.holders)
+        object.__setattr__(self, "holding", found)
 
 
 def containers(session: Session, *, usage: bool = True, everything: bool = True) -> tuple[ContainerView, ...]:
@@ -228,19 +236,23 @@ def _gpus(
         claimed = resolve_claims(container.gpu_claims, [gpu.gpu for gpu in host.gpus])
     if claimed.reason is not None:
         unknown["gpus"] = claimed.reason
-    gpus = _named(claimed, container, host)
+    gpus = _named(claimed, container, host, holds=container.id in known.holding)
     if "gpu_memory_bytes" in unknown or host is None:
         return gpus, None
     return gpus, _memory(container, host, gpus, unknown)
 
 
-def _named(claimed: ClaimedGpus, container: Container, host: HostView | None) -> tuple[ContainerGpu, ...] | None:
+def _named(
+    claimed: ClaimedGpus, container: Container, host: HostView | None, *, holds: bool
+) -> tuple[ContainerGpu, ...] | None:
     if claimed.gpus is None:
         return None
+    if not claimed.gpus and not holds:
+        return ()
     views = host.gpus if host is not None else ()
     names = {gpu_view.gpu.uuid: gpu_view.gpu.name for gpu_view in views}
     gpus = [_container_gpu(gpu, names.get(gpu.uuid)) for gpu in claimed.gpus]
-    for gpu_view in views:
+    for gpu_view in views if holds else ():
         gpu = gpu_view.gpu
         if any(gpu.index == other.index for other in gpus) or not _held(gpu_view, container):
             continue

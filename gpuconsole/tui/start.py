@@ -58,6 +58,9 @@ def _later(seconds: float, act: Callable[[], None]) -> None:
 
 def _collect_again() -> None:
     gc.freeze()
+    # What a look makes is dropped by the next one, and is seldom a circle: looking through it while it is needed
+    # finds nothing.
+    gc.set_threshold(10_000, 20, 10)
     gc.enable()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from rich.cells import cell_len, chop_cells, set_cell_size
 
@@ -96,6 +97,11 @@ def _filled(cells: Iterable[Cell], width: int) -> list[Line]:
 
 def wrapped(text: str, width: int) -> list[str]:
     """``text`` in rows of ``width`` cells, broken between words where it can be."""
+    return list(_wrapped(text, width))
+
+
+@lru_cache(512)  # of a thing that is looked at again and again most texts stay
+def _wrapped(text: str, width: int) -> tuple[str, ...]:
     rows, row, used = [], "", 0
     for word in _WORDS.findall(one_line(text)):
         size = cell_len(word.rstrip())
@@ -108,7 +114,7 @@ def wrapped(text: str, width: int) -> list[str]:
             rows.append(row.rstrip())
             row, used = "", 0
         row, used = row + word, used + cell_len(word)
-    return [*rows, row.rstrip()] if row.strip() else rows
+    return (*rows, row.rstrip()) if row.strip() else tuple(rows)
 
 
 def one_line(text: str) -> str:

@@ -27,8 +27,10 @@ class Bare(Widget):
     _tones: Tones
     _kept: dict[int, tuple[object, Strip]]
     """Row → what its line was drawn from, and the line."""
-    _kept_for: object = None
-    """What all of these lines were drawn for."""
+    _kept_for: tuple[int, Sequence[LineFilter]] = (-1, ())
+    """The width and the filters that all of these lines were drawn for."""
+    _ground: Color
+    """The background beneath them."""
 
     def drawn_from(self, y: int) -> object:
         """All that the line in row ``y`` depends on beside the widget's width and styles."""
@@ -38,31 +40,29 @@ class Bare(Widget):
         """Forget the styles of the theme before."""
         super().notify_style_update()
         self._tones.forget()
-        self._kept_for = None
+        self._kept_for = (-1, ())
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """The lines of a part of the widget."""
         if self._is_dressed():
             return super().render_lines(crop)
-        width = self.size.width
+        width, height = self.size
         filters = self.get_line_filters()
-        background = self.background_colors[1]
-        drawn_for = (width, filters, background, self.rich_style)
-        if drawn_for != self._kept_for:
-            self._kept_for, self._kept = drawn_for, {}
-        strips = [self._kept_line(y, filters, background) for y in crop.line_range]
+        if self._kept_for != (width, filters):
+            self._kept_for, self._kept, self._ground = (width, filters), {}, self.background_colors[1]
+        strips = [self._kept_line(y, height) for y in crop.line_range]
         if crop.column_span != (0, width):
             strips = [strip.crop(*crop.column_span) for strip in strips]
         return strips
 
-    def _kept_line(self, y: int, filters: Sequence[LineFilter], background: Color) -> Strip:
-        drawn_from = self.drawn_from(y) if y < self.size.height else None
+    def _kept_line(self, y: int, height: int) -> Strip:
+        drawn_from = self.drawn_from(y) if y < height else None
         before = self._kept.get(y)
         if before is not None and before[0] == drawn_from:
             return before[1]
-        strip = self.render_line(y) if y < self.size.height else Strip.blank(self.size.width, self.rich_style)
-        for each in filters:
-            strip = strip.apply_filter(each, background)
+        strip = self.render_line(y) if y < height else Strip.blank(self.size.width, self.rich_style)
+        for each in self._kept_for[1]:
+            strip = strip.apply_filter(each, self._ground)
         self._kept[y] = drawn_from, strip
         return strip
 

@@ -175,13 +175,16 @@ class Grid(Bare, ScrollView, can_focus=True, inherit_bindings=False):
         row = self._row(y)
         if row is None:
             return Strip.blank(width, self._tones[""])
-        tones, bar = self._tones, self._tones.partial(self._mark(row))
+        tones, mark = self._tones, self._mark(row)
+        gap = Segment(" ", tones.marked("", mark))
         segments = []
         for place, column, cells in self._layout:
             cell = row.cells[place] if place < len(row.cells) else EMPTY
-            segments.append(Segment(fitted(cell.text, cells, column.align), tones[cell.tone] + bar))
-            segments.append(Segment(" ", tones[""] + bar))
-        return Strip(segments).adjust_cell_length(width, tones[""] + bar)
+            segments.append(Segment(fitted(cell.text, cells, column.align), tones.marked(cell.tone, mark)))
+            segments.append(gap)
+        # Each cell is as wide as its column, so nothing needs to be measured.
+        length = sum(cells + 1 for _, _, cells in self._layout)
+        return Strip(segments, length).adjust_cell_length(width, tones.marked("", mark))
 
     def _title_line(self, width: int) -> Strip:
         style = self._tones["dim"]
@@ -239,7 +242,7 @@ class Grid(Bare, ScrollView, can_focus=True, inherit_bindings=False):
 
 def fitted(text: str, width: int, align: str = "left") -> str:
     """``text`` in exactly ``width`` terminal cells, cut with an ellipsis."""
-    length = cell_len(text)
+    length = len(text) if text.isascii() else cell_len(text)
     if length > width:
         return set_cell_size(text, max(0, width - 1)) + "…" if width > 0 else ""
     return " " * (width - length) + text if align == "right" else text + " " * (width - length)

@@ -53,7 +53,7 @@ class Lines(Bare):
 
     def _changed(self, y: int, old: Line, new: Line) -> list[Region]:
         """The parts of a line that are to be drawn anew; neighbours as one."""
-        if len(old) != len(new) or any(cell_len(a.text) != cell_len(b.text) for a, b in zip(old, new, strict=True)):
+        if len(old) != len(new) or not all(map(_as_wide, old, new)):
             return [Region(0, y, self.size.width, 1)]
         regions: list[Region] = []
         x = 0
@@ -85,3 +85,7 @@ class Lines(Bare):
             return Strip.blank(width, self.style_of(""))
         segments = [Segment(cell.text, self.style_of(cell.tone)) for cell in self._lines[y]]
         return Strip(segments).adjust_cell_length(width, self.style_of(""))
+
+
+def _as_wide(one: Cell, other: Cell) -> bool:
+    return one.text == other.text or cell_len(one.text) == cell_len(other.text)

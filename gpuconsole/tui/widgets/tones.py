@@ -27,11 +27,20 @@ class Tones:
         self._widget = widget
         self._whole: dict[str, Style] = {}
         self._partial: dict[str, Style] = {"": Style()}
+        self._marked: dict[tuple[str, str], Style] = {}
 
     def forget(self) -> None:
         """The theme changed."""
         self._whole.clear()
         self._partial = {"": Style()}
+        self._marked.clear()
+
+    def marked(self, tone: str, mark: str) -> Style:
+        """The tone with what a mark changes laid over it; of the empty mark the tone alone."""
+        style = self._marked.get((tone, mark))
+        if style is None:
+            style = self._marked[tone, mark] = self[tone] + self.partial(mark)
+        return style
 
     def partial(self, tone: str) -> Style:
         """What the tone changes, to be laid over another style."""
