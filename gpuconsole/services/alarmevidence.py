@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import pickle
 import time
 import zlib
 from collections import deque
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +55,30 @@ def _unpacked(block: bytes) -> list[Look]:
     return looks
 
 
+class _Reducers(dict[type, Callable[[Any], tuple[Any, ...]]]):
+    """Class → how its things are pickled: dataclasses by their fields in C, which takes a fifth of their own way."""
+
+    def __missing__(self, kind: type) -> Callable[[Any], tuple[Any, ...]]:
+        if not is_dataclass(kind) or any(not each.init or each.kw_only for each in fields(kind)):
+            raise KeyError(kind)
+        names = [each.name for each in fields(kind)]
+        if len(names) < 2:
+            raise KeyError(kind)
+        values = attrgetter(*names)
+        reduce = self[kind] = lambda one: (kind, values(one))
+        return reduce
+
+
+class _Pickler(pickle.Pickler):
+    dispatch_table = _Reducers()
+
+
+def _pickled(looks: list[Look]) -> bytes:
+    file = io.BytesIO()
+    _Pickler(file, pickle.HIGHEST_PROTOCOL).dump(looks)
+    return file.getvalue()
+
+
 class Evidence:
     """The samples of the last half hour. For one thread."""
 
@@ -71,7 +98,7 @@ class Evidence:
         # Written out only when somebody asks: as JSON it would cost a tenth of all that a look costs.
         self._open.append((snapshot, memory))
         if len(self._open) >= _BLOCK:
-            block = zlib.compress(pickle.dumps(self._open, pickle.HIGHEST_PROTOCOL), 1)
+            block = zlib.compress(_pickled(self._open), 1)
             self._blocks.append((t, block))
             self._bytes += len(block)
             self._open.clear()
