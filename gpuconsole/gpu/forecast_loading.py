@@ -40,6 +40,14 @@ _DIES_AWAY = 0.6
 """The later half of the steps came slower than the first by this: an allocator that finds its working set."""
 
 
+_AT_WORK = 0.8
+"""Of a rest: so much of it must have been computing to tell that loading was over by then."""
+_WORKED_FOR = 3.0
+"""Of the times between later steps: so long such a rest must be."""
+_ALIKE = 3.0
+"""Growth before and after a rest, at paces that differ by less, is one thing that paused: a model loaded in halves."""
+
+
 class Point(NamedTuple):
     """The high-water mark rose to ``level``."""
 
@@ -72,7 +80,8 @@ def loading_end(points: Sequence[Point], past: Past, settings: Settings) -> int 
 
     What comes after must be far slower than the fastest stretch that brought at least half of the memory there was;
     after a rest twice as long as those between later steps, half as much slower will do. And loading breaks off: the
-    last of it came faster than what follows. Where nothing breaks off, it ended when computing began.
+    last of it came faster than what follows. Where nothing breaks off, it ended when computing began, or at the latest
+    when it had computed for long without any growth, or before anybody looked.
     """
     sharpness: dict[int, float] = {}
     for index in range(len(points) - settings.steps):
@@ -80,7 +89,8 @@ def loading_end(points: Sequence[Point], past: Past, settings: Settings) -> int 
         if sharp is not None:
             sharpness[index] = sharp
     if not sharpness:
-        return _computing_began(points, past)
+        told = (_computing_began(points, past), _worked(points, past, settings), _at_work_when_found(points, past))
+        return next((index for index in told if index is not None), None)
     sharpest = max(sharpness.values())
     return max(index for index, sharp in sharpness.items() if sharp * _AS_GOOD >= sharpest)
 
@@ -174,6 +184,36 @@ def _computing_began(points: Sequence[Point], past: Past) -> int | None:
         return None
     middle = later[len(later) // 2]
     return index if _pace(middle, later[-1]) >= _DIES_AWAY * _pace(quiet, middle) else None
+
+
+def _worked(points: Sequence[Point], past: Past, settings: Settings) -> int | None:
+    """Index of the last point at which it rested long, and computed meanwhile and from then on; None without such.
+
+    So it is with what was loaded between two samples, or before anybody looked: its pace tells nothing.
+    """
+    for index in range(len(points) - 1 - settings.steps, -1, -1):
+        base, following, *later = points[index:]
+        gap = max(median((b.t - a.t) / b.steps for a, b in pairwise([following, *later])), past.sampling_s)
+        rest = following.t - base.t - past.sampling_s
+        if rest < _WORKED_FOR * gap or following.steps > 1 or base.level < _LOADED * past.capacity:
+            continue
+        spans = [(b.t - a.t, b.busy_s - a.busy_s) for a, b in pairwise([base, following, *later])]
+        if all(busy >= _AT_WORK * lasted for lasted, busy in spans):
+            before, after = _pace(points[0], base) if index > 1 else 0.0, _pace(following, points[-1])
+            return None if after / _ALIKE < before < after * _ALIKE else index
+    return None
+
+
+def _at_work_when_found(points: Sequence[Point], past: Past) -> int | None:
+    """0 where it computed from the first look on, and rested between many steps: it was loaded before; else None."""
+    first, last = points[0], points[-1]
+    steps = sum(point.steps for point in points[1:])
+    if past.born or steps < _RESTLESS or first.level < _LOADED * past.capacity:
+        return None
+    if last.busy_s - first.busy_s < _AT_WORK * (last.t - first.t):
+        return None
+    gap = median((b.t - a.t) / b.steps for a, b in pairwise(points))
+    return 0 if gap >= _RESTS * past.sampling_s else None
 
 
 def _pace(a: Point, b: Point) -> float:

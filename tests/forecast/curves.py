@@ -171,6 +171,16 @@ def growing_at_once(seed: int) -> Sketch:
     return s.computes(pick.uniform(70, 100)).leak(step, gap, jitter=pick.choice([0, 0.1, 0.2]))
 
 
+def growing_after_work(seed: int) -> Sketch:
+    """Loaded between two samples; it computes for a while, then grows by steps that are large beside what it had."""
+    pick = random.Random(seed)
+    s = Sketch(seed).computes(pick.uniform(85, 100))
+    base, steps = pick.uniform(15, 60), pick.randint(8, 40)
+    gap = pick.uniform(1.0, 5.0)
+    s.take(base).rest(max(pick.uniform(5, 12) * gap, 10.0))
+    return s.leak((139.8 - s.level) / steps, gap, jitter=pick.choice([0, 0.1, 0.2]))
+
+
 CALM: dict[str, Callable[[int], Sketch]] = {}
 """Kinds of runs that end well and must not raise an alarm."""
 

@@ -17,7 +17,7 @@ from gpuconsole.gpu.forecast_model import (
     Subject,
 )
 from gpuconsole.gpu.state import MemoryState
-from tests.forecast.curves import CALM, GIB, TOTAL, Sketch, growing
+from tests.forecast.curves import CALM, GIB, TOTAL, Sketch, growing, growing_after_work
 
 ALARMS = {MemoryState.RISK, MemoryState.CRITICAL}
 SEEDS = range(12)
@@ -67,6 +67,24 @@ def test_growth_that_ends_out_of_memory_is_announced(every: float) -> None:
             missed.append(seed)
     # seed 9 has three very uneven steps; the rounds of seed 10 are as short as the slowest sampling
     assert set(missed) <= {9, 10}
+
+
+@pytest.mark.parametrize("every", [0.5, 1.0, 2.0])
+def test_growth_is_announced_also_when_nobody_saw_the_loading(every: float) -> None:
+    """It was loaded between two samples, or before the first one; then it computed, and grew by large steps."""
+    for seed in SEEDS:
+        sketch = growing_after_work(seed)
+        assert sketch.oom_t is not None
+        levels = [level for _, level, _ in sketch.points]
+        began = next(place for place, level in enumerate(levels) if level > levels[place - 1] > 10)
+        gap = (len(levels) - began) * sketch.every / len({*levels[began:]})
+        # Found late, it is told by its rests: they must show, and enough of it must be left.
+        late = (began - 8, began + (len(levels) - began) // 3) if gap > 1.8 * every else ()
+        for first in (0, *(first for first in late if len({*levels[first:]}) > 14)):
+            seen = thinned(sketch.samples()[first:], every)
+            raised = [t for t, each in changes(seen) if each.state in ALARMS]
+            assert raised, (seed, first)
+            assert raised[0] < sketch.oom_t, (seed, first)
 
 
 @pytest.mark.parametrize("every", [0.5, 1.0, 2.0, 5.0])
