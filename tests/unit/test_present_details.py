@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 
 import pytest
 from hypothesis import given
@@ -22,6 +23,7 @@ from gpuconsole.tui.present import (
     containerdetails,
     details,
     gpudetails,
+    gpunow,
     imagedetails,
     logs,
     processdetails,
@@ -35,7 +37,11 @@ NOW = 1_800_000_000.0
 
 
 def text_of(fields: tuple[details.Field, ...], width: int = 80) -> str:
-    return "\n".join("".join(cell.text for cell in row) for row in details.laid_out(fields, width))
+    return text_in(details.laid_out(fields, width))
+
+
+def text_in(rows: Iterable[details.Line]) -> str:
+    return "\n".join("".join(cell.text for cell in row) for row in rows)
 
 
 def known(**changes: object) -> containerdetails.Known:
@@ -198,19 +204,19 @@ def test_a_gpu_of_which_nothing_is_known_gives_reasons_and_no_zero() -> None:
               unknown={"power_w": "not supported", "ecc.enabled": "not supported by this GPU"})  # fmt: skip
     view = GpuView(gpu, unknown={"unattributed_bytes": "the processes cannot be listed"})
     for width in (40, 80, 200):
-        text = text_of((*gpudetails.now_fields(view, width=width, glyphs=UNICODE),
-                        *gpudetails.fields(view, GpuSnapshot(NOW))), width)  # fmt: skip
+        now = text_in(gpunow.now_rows(view, width=width, glyphs=UNICODE))
+        text = f"{now}\n{text_of(gpudetails.fields(view, GpuSnapshot(NOW)), width)}"
         assert "not supported by this GPU" in " ".join(text.split())
         assert "0 B" not in text
 
 
 def test_a_lost_gpu_and_one_with_instances() -> None:
     lost = GpuView(Gpu(1, "GPU-1", "NVIDIA H200", status=GpuStatus.LOST, problem="GPU is lost."))
-    assert "GPU is lost." in text_of(gpudetails.now_fields(lost, width=80, glyphs=UNICODE))
+    assert "GPU is lost." in text_in(gpunow.now_rows(lost, width=80, glyphs=UNICODE))
     mig = Mig("MIG-1", "3g.20gb", 1, 0, 20 * 2**30, None)
     divided = GpuView(Gpu(0, "GPU-0", "A100", mig_enabled=True, migs=(mig,)))
     assert "3g.20gb  –/20.0 GiB" in text_of(gpudetails.fields(divided, GpuSnapshot(NOW)))
-    now = text_of(gpudetails.now_fields(divided, width=80, glyphs=UNICODE))
+    now = text_in(gpunow.now_rows(divided, width=80, glyphs=UNICODE))
     assert "its instances are not watched over time" in now, "no forecast is no calm"
 
 

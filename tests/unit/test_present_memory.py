@@ -12,7 +12,7 @@ from gpuconsole.host.account import Account, MemoryOf, Part, PartKind
 from gpuconsole.host.accounting import NOBODY, SystemMemory, account_in, account_of
 from gpuconsole.host.model import GpuView, Holder
 from gpuconsole.host.processes import BLIND, BLIND_HINT, ENDED
-from gpuconsole.tui.present import details, gpudetails, gpumemory, process
+from gpuconsole.tui.present import details, gpumemory, gpunow, process
 from gpuconsole.tui.present.gpu import holders_cell, memory_cell, used_share
 from gpuconsole.tui.theme import ASCII, UNICODE
 from tests.unit.test_host_account import A, B, gpu, gpus, holder, holders_seen, holders_unseen, unseen
@@ -26,7 +26,7 @@ def text_of(view: GpuView, width: int = 100) -> str:
 
 
 def now_of(view: GpuView) -> str:
-    rows = details.laid_out(gpudetails.now_fields(view, width=200, glyphs=UNICODE), 200)
+    rows = gpunow.now_rows(view, width=200, glyphs=UNICODE)
     return "\n".join("".join(cell.text for cell in row) for row in rows)
 
 

@@ -155,6 +155,18 @@ def test_what_lasts_is_a_line_and_what_happened_a_sign_of_its_own() -> None:
     assert before[1].text == "1─────────"
 
 
+@pytest.mark.parametrize("width", [50, 100])
+def test_what_happens_moves_no_chart_and_no_axis(width: int) -> None:
+    calm, slowed = seen(), seen(throttle_reasons=("sw-power-cap",))
+    places = []
+    for late in (calm, slowed):
+        pasts = past_of(*((NOW - back, late if back < 9 else calm) for back in range(30, -1, -1)))
+        lines = text(gpupast.charts(late, pasts, Look(NOW, 60.0, width, 24, UNICODE)))
+        assert any("slowed by" in line for line in lines) is (late is slowed)
+        places.append([at for at, line in enumerate(lines) if "USE" in line or "GiB ·" in line or " now" in line])
+    assert places[0] == places[1]
+
+
 def event(kind: EventKind, ago: float, about: str = "train", **given: Any) -> PastEvent:
     return PastEvent(NOW - ago, kind, about, **given)
 

@@ -57,13 +57,37 @@ def unknown(reason: str | None) -> Cell:
     return Cell(f"–  {reason or 'not known'}", "dim")
 
 
+def room(width: int) -> int:
+    """Cells beside the titles, in rows of ``width`` cells."""
+    return max(8, width - _TITLE - 2)
+
+
+def cells_of(line: Line) -> int:
+    """Cells that a line takes."""
+    return sum(cell_len(cell.text) for cell in line)
+
+
+def in_a_row(line: Line, width: int) -> Line:
+    """``line`` cut to ``width`` cells with an ellipsis, so that it never flows on into another row."""
+    found: list[Cell] = []
+    left = width
+    for cell in line:
+        size = cell_len(cell.text)
+        if size > left:
+            found.append(Cell(f"{set_cell_size(cell.text, left - 1)}…" if left > 0 else "", cell.tone))
+            break
+        found.append(cell)
+        left -= size
+    return (*found, Cell(""))  # the last cell is what flows: there is nothing in it
+
+
 def laid_out(fields: Iterable[Field], width: int) -> list[Line]:
     """The fields in rows of ``width`` cells."""
     rows: list[Line] = []
     for each in fields:
         title = each.title
         for line in each.lines:
-            for row in _flowing(line, max(8, width - _TITLE - 2)):
+            for row in _flowing(line, room(width)):
                 rows.append((Cell(set_cell_size(f" {title}", _TITLE), "dim"), Cell(" "), *row))
                 title = ""
     return rows

@@ -1,89 +1,23 @@
-"""A GPU in full: how it is now, and every fact; what is not known says why."""
+"""A GPU in full: every fact of it; what is not known says why. How it is now is ``gpunow``'s."""
 
 from __future__ import annotations
 
 from gpuconsole.core.text import duration, gib
 from gpuconsole.gpu.model import Gpu, GpuSnapshot, Mig
-from gpuconsole.host.accounting import account_in
 from gpuconsole.host.model import GpuView
-from gpuconsole.host.state import memory_state
 from gpuconsole.tui.present.cell import Cell
 from gpuconsole.tui.present.details import Field, Line, field, unknown
-from gpuconsole.tui.present.gpu import (
-    STATE_TONES,
-    bar,
-    holders_cell,
-    state_cell,
-    temperature_cell,
-    throttle_words,
-    used_share,
-)
-from gpuconsole.tui.present.gpumemory import memory_field, shared_words
+from gpuconsole.tui.present.gpumemory import memory_field
+from gpuconsole.tui.present.gpunow import whole_fields
 from gpuconsole.tui.theme import UNICODE, Glyphs
 
 
-def now_fields(view: GpuView, *, width: int, glyphs: Glyphs) -> tuple[Field, ...]:
-    """How it is now, in large."""
-    gpu = view.gpu
-    if gpu.problem:
-        return (field("state", state_cell(view, glyphs), Cell(gpu.problem, "critical")),)
-    held = holders_cell(view).text
-    word = state_cell(view, glyphs)
-    state: Line = (Cell(word.text.strip(), word.tone), Cell(f"  held by {held}" if held else "", "dim"))
-    throttle = throttle_words(gpu)
-    slowed = Cell(f"by {throttle}", "risk") if throttle else None
-    return (
-        Field("state", (state,)),
-        field("forecast", _forecast(view)),
-        Field("memory", (_memory(view, width, glyphs),)),
-        Field("at work", (_work(gpu),)),
-        field("slowed", slowed),
-    )
-
-
-def _forecast(view: GpuView) -> Cell | None:
-    """Where its memory is going, and why that is thought; the word and the time stand above."""
-    if view.outlook is None:
-        return unknown("its instances are not watched over time") if view.gpu.migs else None
-    from gpuconsole.tui.present.outlook import ALARMING, is_worth_telling
-
-    said = view.outlook
-    return Cell(said.why, "" if said.state in ALARMING else "dim") if is_worth_telling(said) else None
-
-
-def _memory(view: GpuView, width: int, glyphs: Glyphs) -> Line:
-    gpu = view.gpu
-    if gpu.unified_memory and gpu.memory_total_bytes is None:
-        words = shared_words(account_in(view)) or "shared with the CPU: the driver gives no figures of its own"
-        return (Cell(words, "dim"),)
-    share = used_share(view)
-    if share is None:
-        return (unknown(gpu.unknown.get("memory_used_bytes") or gpu.unknown.get("memory_total_bytes")),)
-    room = min(30, max(6, width - 56))
-    free = f", {gib(gpu.memory_free_bytes)} free" if gpu.memory_free_bytes is not None else ""
-    tone = STATE_TONES[memory_state(view)] or "info"
-    figures = f"{gib(gpu.memory_used_bytes)} of {gib(gpu.memory_total_bytes)} GiB, {share:.0%}{free}"
-    return (
-        Cell("[", "dim"),
-        Cell(bar(share, room, glyphs), "info" if tone in ("ok", "watch") else tone),
-        Cell("]  ", "dim"),
-        Cell(figures, "strong"),
-    )
-
-
-def _work(gpu: Gpu) -> Line:
-    use = "–" if gpu.utilization_pct is None else f"{gpu.utilization_pct} %"
-    heat = temperature_cell(gpu)
-    power = "–" if gpu.power_w is None else f"{gpu.power_w:.0f} W"
-    limit = "" if gpu.power_limit_w is None else f" of {gpu.power_limit_w:.0f} W"
-    return (Cell(f"{use}  ", "strong"), Cell(f"{heat.text}  ", heat.tone), Cell(f"{power}{limit}"))
-
-
 def fields(view: GpuView, snapshot: GpuSnapshot, *, width: int = 80, glyphs: Glyphs = UNICODE) -> tuple[Field, ...]:
-    """Every fact, and why one is missing; who has its memory comes first."""
+    """Every fact, and why one is missing; who has its memory comes first, then what had to be cut of how it is now."""
     gpu = view.gpu
     return (
         memory_field(view, width=width, glyphs=glyphs),
+        *whole_fields(view, width=width, glyphs=glyphs),
         Field("clocks", tuple(_clocks(gpu))),
         field("slowed", _throttle(gpu)),
         field("memory bus", _bus(gpu)),

@@ -73,8 +73,10 @@ def charts(view: GpuView, pasts: Pasts, look: Look) -> list[Line]:
     events = pasts.events(gpu_key(view), use.begins)
     told = pastevents.told(events, look.width, rows=1 if look.height < 20 else 2 if look.height < 30 else 4,
                            seconds=look.span_s <= SPANS_S[2])  # fmt: skip
+    # Marks come and go: below the axis they move nothing, and charts below each other are parted by their row.
+    marked = bool(events) or not beside
     below = [
-        [*([chartaxis.marks(told.spans(look.now, look.glyphs), times)] if events else []), chartaxis.axis(times)]
+        [chartaxis.axis(times), *([chartaxis.marks(told.spans(look.now, look.glyphs), times)] if marked else [])]
         for times in (use, memory)
     ]
     left = [*_use(view, pasts, use, height, look), *below[0]]

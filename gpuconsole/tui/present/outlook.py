@@ -12,7 +12,7 @@ from gpuconsole.tui.present.cell import Cell, Tone
 from gpuconsole.tui.theme import Glyphs
 
 if TYPE_CHECKING:
-    from gpuconsole.host.model import HostView
+    from gpuconsole.host.model import GpuView, HostView
 
 ALARMING: dict[MemoryState, Tone] = {
     MemoryState.WATCH: "watch",
@@ -114,13 +114,26 @@ def line(host: HostView, said: Assessment, width: int, glyphs: Glyphs) -> tuple[
     others = sum(each.state in ALARMING and each.subject is not Subject.PROCESS for each in host.outlooks) - 1
     tail = f"  (+{others} more)" if others > 0 and tone != "dim" else ""
     room = width - len(head) - len(tail) - 1
-    text = next((form for form in _forms(host, said) if len(form) <= room), None)
+    text = next((form for form in _forms(said, _who(host, said)) if len(form) <= room), None)
     words = shorten(said.why, room) if text is None else text
     return (Cell(head, tone), Cell(words, "" if tone != "dim" else "dim"), Cell(tail, "dim"))
 
 
-def _forms(host: HostView, said: Assessment) -> Iterable[str]:
-    """What can be said, the longest first."""
+def fitting(gpus: Sequence[GpuView], said: Assessment, width: int) -> str | None:
+    """The longest that can be said of a GPU's memory in ``width`` cells beside its state; None when all is longer.
+
+    The time until it is full stands in the state: what to do comes before saying it again.
+
+    Args:
+        gpus: The GPU is one of these.
+        said: Its outlook.
+        width: Cells.
+    """
+    return next((form for form in _forms(said, _grower(gpus, said), timed=True) if len(form) <= width), None)
+
+
+def _forms(said: Assessment, who: str, *, timed: bool = False) -> Iterable[str]:
+    """What can be said, the longest first; ``timed`` where the time stands beside it."""
     if said.state is MemoryState.FAILED and said.pid is not None:
         yield f"process {said.pid}: {said.why}"
         yield f"process {said.pid} ended as memory ran out, most likely; its log says more"
@@ -128,31 +141,37 @@ def _forms(host: HostView, said: Assessment) -> Iterable[str]:
     yield said.why
     if said.rate_bytes_s is None or said.eta_s is None or said.state not in ALARMING:
         return
-    who = _who(host, said)
     ahead = f"full in about {eta(said.eta_s).lstrip('~')}"
-    base = f"{who} grows {pace(said.rate_bytes_s)}, {ahead}"
+    grows = f"{who} grows {pace(said.rate_bytes_s)}"
+    base = f"{grows}, {ahead}"
     if said.state is not MemoryState.WATCH:
-        yield from (f"{base}: {advice}" for advice in _ADVICE.get(said.subject, ()))
+        for words in (base, grows) if timed else (base,):
+            yield from (f"{words}: {advice}" for advice in _ADVICE.get(said.subject, ()))
     yield base
     yield f"{who}: {ahead}"
 
 
 def _who(host: HostView, said: Assessment) -> str:
     if said.subject is Subject.GPU:
-        growing = [
-            holder
-            for view in host.gpus
-            if view.gpu.index == said.gpu
-            for holder in view.holders
-            if holder.outlook is not None and holder.outlook.state in ALARMING
-        ]
-        if not growing:
-            return "memory in use"
-        fastest = max(growing, key=lambda holder: (holder.outlook.rate_bytes_s or 0.0) if holder.outlook else 0.0)
-        return fastest.container_name or f"process {fastest.pid}"
+        return _grower(host.gpus, said)
     pools = host.memory.pools if host.memory is not None else ()
     names = {(pool.subject, pool.id): pool.name for pool in pools}
     return names.get(said.key, said.id[:12])
+
+
+def _grower(gpus: Sequence[GpuView], said: Assessment) -> str:
+    """What grows fastest on the GPU of which it is said."""
+    growing = [
+        holder
+        for view in gpus
+        if view.gpu.index == said.gpu
+        for holder in view.holders
+        if holder.outlook is not None and holder.outlook.state in ALARMING
+    ]
+    if not growing:
+        return "memory in use"
+    fastest = max(growing, key=lambda holder: (holder.outlook.rate_bytes_s or 0.0) if holder.outlook else 0.0)
+    return fastest.container_name or f"process {fastest.pid}"
 
 
 def pace(bytes_s: float) -> str:

@@ -13,7 +13,7 @@ from gpuconsole.services.endings import state_words
 from gpuconsole.services.images import ImageView
 from gpuconsole.services.ringing import gpu_key, process_key
 from gpuconsole.services.runs import Run, RunKind
-from gpuconsole.tui.present import alarms, containerdetails, details, gpudetails, gpupast, processdetails
+from gpuconsole.tui.present import alarms, containerdetails, details, gpudetails, gpunow, gpupast, processdetails
 from gpuconsole.tui.present import rundetails as runs
 from gpuconsole.tui.screens.imagesubjects import CatalogSubject, ImageSubject
 from gpuconsole.tui.screens.subject import Subject, Thing
@@ -156,13 +156,10 @@ class GpuSubject(Subject[GpuView]):
         """Its index and name."""
         return f"{self.thing.gpu.index} {short_name(self.thing.gpu.name)}"
 
-    def now_fields(self, width: int) -> tuple[details.Field, ...]:
-        """How it is now."""
-        return gpudetails.now_fields(self.thing, width=width, glyphs=self.app.glyphs)
-
     def lines_now(self, width: int, *, gone: bool = False) -> list[details.Line]:
-        """How it is now, in rows of ``width`` cells."""
-        return self._laid_out(self.now_fields(width), width, gone=gone)
+        """How it is now, in always as many rows of ``width`` cells."""
+        note = self.GONE if gone else ""
+        return gpunow.now_rows(self.thing, width=width, glyphs=self.app.glyphs, note=note)
 
     def fact_fields(self, width: int = 80) -> tuple[details.Field, ...]:
         """Every other fact, for rows of ``width`` cells."""
@@ -173,7 +170,7 @@ class GpuSubject(Subject[GpuView]):
 
     def fields(self, width: int) -> tuple[details.Field, ...]:
         """What is known of it."""
-        return (*self.now_fields(width), *self.fact_fields(width))
+        return self.fact_fields(width)
 
 
 def subject_of(app: ConsoleApp, thing: Thing) -> Subject[Any]:
