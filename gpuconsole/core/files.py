@@ -16,22 +16,26 @@ def remedy(error: OSError, otherwise: str) -> str:
     return "Make room on the disk it lies on." if error.errno == errno.ENOSPC else otherwise
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Put ``text`` in the place of a file's content, also when the machine fails meanwhile; its mode stays.
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Put ``content`` in the place of a file's own, also when the machine fails meanwhile; its mode stays.
 
     Args:
         path: The file, there or not; of a link what it leads to, by its own path.
-        text: Written in UTF-8.
+        content: Text is written in UTF-8.
 
     Raises:
-        OSError: The folder is not there or not writable, or the disk is full; the file is as it was.
+        OSError: The folder is not there or not writable, the disk is full, or it is a pipe or a device; what is
+            there is as it was.
     """
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise OSError(errno.EINVAL, "it is a pipe or a device, and no file")
+    data = content.encode() if isinstance(content, str) else content
     fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "w", encoding="utf-8") as file:
+        with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as file:
             with contextlib.suppress(FileNotFoundError):
                 os.fchmod(file.fileno(), path.stat().st_mode & 0o777)
-            file.write(text)
+            file.write(data)
             file.flush()
             os.fsync(file.fileno())
         fresh.replace(path)
