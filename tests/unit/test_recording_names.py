@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
+import typing
+from collections.abc import Iterator
+from enum import Enum
 from typing import Any
 
 import pytest
 
+from gpuconsole.core.document import jsonable
+from gpuconsole.core.revive import revive
+from gpuconsole.engine.model import Container, ContainerState, EngineInfo, Image
+from gpuconsole.gpu.forecast_model import Assessment, MemorySample
+from gpuconsole.host.facts import LaunchFacts
+from gpuconsole.host.model import HostView
+from gpuconsole.host.recording import FORMAT
 from gpuconsole.services.anonymous import StandIns
+from gpuconsole.services.containers import ContainerView
+from gpuconsole.services.feed import EngineLink
+from gpuconsole.services.images import ImageView
+from gpuconsole.services.replayfile import Output
+from gpuconsole.services.runs import Run
 
 UUID = "b7a1c9d4-1f3e-4a5b-8c2d-9e0f1a2b3c4d"
 OTHER = "c8a1c9d4-1f3e-4a5b-8c2d-9e0f1a2b3c4d"
@@ -145,3 +161,53 @@ def test_public_registries_stay(names: StandIns) -> None:
         "docker.io/library/x",
     ):
         assert names.clean({"image": image}) == {"image": image}
+
+
+def chosen(kind: Any, field: str = "", seen: set[Any] | None = None) -> Iterator[tuple[str, str]]:
+    """Field → each of the words that it can be, of all that is recorded of a ``kind``."""
+    seen = set() if seen is None else seen
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        yield from ((field, each.value) for each in kind)
+    elif dataclasses.is_dataclass(kind):
+        if kind in seen:
+            return
+        seen.add(kind)
+        hints = typing.get_type_hints(kind, localns={"Assessment": Assessment, "MemorySample": MemorySample})
+        for each in dataclasses.fields(kind):
+            if not each.metadata.get("derived"):
+                yield from chosen(hints[each.name], each.name, seen)
+    else:
+        for part in typing.get_args(kind):
+            yield from chosen(part, field, seen)
+
+
+RECORDED = (HostView, Container, ContainerView, Image, ImageView, EngineInfo, EngineLink, Run, LaunchFacts, Output)
+
+
+def test_words_of_ours_stay_whoever_is_called_so() -> None:
+    """A user ``check``, an image ``running``: what gpuconsole chooses from is no name, or it could not be read."""
+    found = {pair for kind in RECORDED for pair in chosen(kind)}
+    assert ("state", "running") in found
+    for field, word in found:
+        names = StandIns(me=word, host=word, home="/home/x")
+        names.clean({"image": f"{word}/{word}:1", "user": word})
+        assert names.clean({field: word}) == {field: word}
+    names = StandIns(me="gpuconsole", host="sample", home="/home/x")
+    line = {"type": "sample", "format": FORMAT, "schema": "gpuconsole.check/1"}
+    assert names.clean(line) == line
+
+
+@pytest.mark.parametrize("word", ["running", "device-request", "exited", "ok"])
+def test_a_container_of_somebody_who_is_called_like_a_word_of_ours_can_be_read_again(word: str) -> None:
+    names = StandIns(me=word, host=word, home=f"/home/{word}")
+    one = Container(id="1", name=word, image=f"{word}/torch:1", image_id="sha256:1", state=ContainerState.RUNNING)
+    again = revive(Container, names.clean(jsonable(one)))
+    assert again.state is ContainerState.RUNNING
+    assert again.name != word
+
+
+def test_what_stands_in_for_one_name_is_never_taken_for_another() -> None:
+    names = StandIns(me="jim", host="ws-07", home="/home/jim")
+    for user in ("gpu", "box", "u1", "u2", "me"):
+        names.clean({"user": user})
+    assert names.clean("ws-07: jim, gpu, box, u1, u2") == "gpu-box: me, u1, u2, u3, u4"
