@@ -176,10 +176,14 @@ def _gpu_sample(gpu: Gpu, read: GpuMemory | None = None) -> dict[str, object]:
     return body | {"divided": True} if gpu.migs else body
 
 
-def read_recording(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def read_recording(path: Path, *, on_cut: Callable[[], object] = lambda: None) -> Iterator[tuple[int, dict[str, Any]]]:
     """The lines of a recording with their numbers, the header first.
 
     A last line that was cut off in the middle, as when the recorder was killed, is left out.
+
+    Args:
+        path: The file.
+        on_cut: Told that it ends in the middle of a line, or of what is compressed.
 
     Raises:
         NotFound: There is no such file.
@@ -189,14 +193,14 @@ def read_recording(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     number = 0
     try:
         with _opened(path, "r") as file:
-            for number, data in _objects(file, name):
+            for number, data in _objects(file, name, on_cut):
                 if number == 1:
                     _refuse_stranger(data, name)
                 yield number, data
     except FileNotFoundError as error:
         raise NotFound(f"There is no file {name}.", hint="Give the path of a recording.") from error
     except EOFError:
-        pass  # the compressed file ends in the middle
+        on_cut()  # the compressed file ends in the middle
     except (OSError, zlib.error) as error:
         words = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise BadFile(f"{name} cannot be read: {words}.", hint="Give a recording.") from error
@@ -204,7 +208,7 @@ def read_recording(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         raise BadFile(f"{name} holds no recording: it is empty.", hint="Record it again.")
 
 
-def _objects(file: IO[str], name: str) -> Iterator[tuple[int, dict[str, Any]]]:
+def _objects(file: IO[str], name: str, on_cut: Callable[[], object]) -> Iterator[tuple[int, dict[str, Any]]]:
     number = 0
     while text := file.readline(LONGEST_LINE):
         number += 1
@@ -212,6 +216,7 @@ def _objects(file: IO[str], name: str) -> Iterator[tuple[int, dict[str, Any]]]:
             data = json.loads(text, parse_constant=_no_number)
         except (ValueError, RecursionError) as error:
             if number > 1 and not text.endswith("\n") and len(text) < LONGEST_LINE:
+                on_cut()
                 return
             raise _malformed(name, number, "it is no JSON") from error
         if not isinstance(data, dict) or not isinstance(data.get("type"), str):

@@ -89,7 +89,12 @@ def load(path: Path) -> Recording:
         NotFound: There is no such file.
         BadFile: It cannot be read, is no recording, or holds nothing the console could show.
     """
-    _refuse_unreadable(path)
+    if str(path) == "-":
+        raise UsageError(
+            "A recording is not read from standard input: the console's keys come from there.",
+            hint="Write it to a file, and give that one.",
+        )
+    refuse_pipe(path)
     return _long(path) if _is_long(path) else _whole(path)
 
 
@@ -143,18 +148,12 @@ def _recording(path: Path, header: Mapping[str, Any], events: Sequence[Event]) -
     )
 
 
-def _refuse_unreadable(path: Path) -> None:
+def refuse_pipe(path: Path) -> None:
     """Refuse what is not a file that can be gone to and fro in.
 
     Raises:
-        UsageError: Standard input is meant.
         BadFile: It is a pipe, a device, a socket.
     """
-    if str(path) == "-":
-        raise UsageError(
-            "A recording is not read from standard input: the console's keys come from there.",
-            hint="Write it to a file, and give that one.",
-        )
     try:
         mode = path.stat().st_mode
     except OSError:
