@@ -35,7 +35,7 @@ class Action:
 
 APP = (
     Action("app.help", "question_mark,f1", "help", "Help", "What can be done on this screen", rank=1),
-    Action("app.quit", "q", "leave", "Quit", "Leave the console; containers go on", rank=2),
+    Action("app.quit", "q", "leave", "Quit", "Leave the console; containers go on", rank=1),
     Action("app.redraw", "ctrl+l", "redraw", "Redraw", "Draw the whole screen again", rank=9),
     Action("app.palette", "colon,ctrl+p", "command_palette", "Commands", "Find a command by its words", rank=9),
     Action("app.alarms", "exclamation_mark", "alarms", "Alarms", "What rang, what stands, what was dismissed", rank=9),
@@ -64,8 +64,8 @@ CONTAINER = (
     Action("container.shell", "s", "shell", "Shell", "A shell inside it", changes=True, rank=3),
     Action("container.attach", "a", "attach", "Attach", "Join its own terminal", changes=True, rank=3),
     Action("container.check", "c", "check", "Check", "Is it fit for training?", changes=True, rank=3),
-    Action("container.bench", "b", "bench", "Bench", "How fast is it, and what limits it?", changes=True, rank=3),
-    Action("container.stop", "x", "stop", "Stop", "Stop it", changes=True, rank=4),
+    Action("container.bench", "b", "bench", "Bench", "How fast is it, and what limits it?", changes=True, rank=4),
+    Action("container.stop", "x", "stop", "Stop", "Stop it", changes=True, rank=3),
     Action("container.start", "u", "start", "Start", "Start it", changes=True, rank=7),
     Action("container.restart", "R", "restart", "Restart", "Stop it and start it", changes=True, rank=8),
     Action("container.pause", "p", "pause", "Pause", "Freeze it, or let it go on", changes=True, rank=8),
@@ -119,7 +119,7 @@ MENDING = (
     Action("launch.force", "f9,ctrl+y", "force", "Force", "Lift the refusal beside the field: it is meant", rank=4),
     Action("launch.undo", "f8,ctrl+r", "undo", "Undo", "Take the last of these changes back", rank=4),
 )
-RUN = (Action("run.cancel", "x", "cancel_run", "Cancel", "End this run", rank=3),)
+RUN = (Action("run.cancel", "x", "cancel_run", "Cancel", "End this run", rank=1),)
 GPU = (
     Action("gpu.span", "z", "span", "Span", "How far back the history goes", rank=4),
     Action("gpu.bench", "b", "bench", "Bench", "Measure it with a container or an image", changes=True, rank=3),

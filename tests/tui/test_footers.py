@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,14 +12,16 @@ from textual.pilot import Pilot
 from textual.widgets import Button, Input
 
 from gpuconsole.core.config import Config
+from gpuconsole.services.runs import Run, RunKind, RunState
 from gpuconsole.tui.app import ConsoleApp
+from gpuconsole.tui.screens.details import open_details
 from gpuconsole.tui.screens.help import HelpScreen
 from gpuconsole.tui.screens.launch import LaunchScreen
 from gpuconsole.tui.screens.main import MainScreen
 from gpuconsole.tui.widgets.keyline import KeyLine
 from gpuconsole.tui.widgets.strip import GpuStrip
 from tests.tui.console import shown, until
-from tests.tui.looking import feed, still
+from tests.tui.looking import IDS, NOW, feed, still
 
 __all__ = ["still"]
 Make = Callable[..., ConsoleApp]
@@ -29,6 +33,11 @@ def footer(app: ConsoleApp) -> str:
     return "".join(cell.text for cell in line)
 
 
+def tells(app: ConsoleApp, *keys: str) -> bool:
+    """They stand in the footer, whole."""
+    return bool(app.screen.query(KeyLine)) and all(each in footer(app) for each in keys)
+
+
 async def seen(pilot: Pilot[Any], app: ConsoleApp) -> MainScreen:
     await feed(pilot)
     await pilot.pause()
@@ -37,7 +46,7 @@ async def seen(pilot: Pilot[Any], app: ConsoleApp) -> MainScreen:
 
 
 NEEDED = {
-    "containers": ("enter Open", "n New", "l Logs", "s Shell", "c Check"),
+    "containers": ("enter Open", "n New", "l Logs", "s Shell", "c Check", "x Stop"),
     "images": ("enter Open", "n New", "p Pull", "c Check", "i Pin"),
     "processes": ("enter Open", "n New", "K Kill"),
     "runs": ("enter Open", "x Cancel"),
@@ -54,6 +63,28 @@ async def test_each_list_tells_the_keys_one_needs_there(still: Make, tab: str, w
         needed = (*NEEDED[tab], "? Help", "q Quit")
         await until(pilot, lambda: all(each in footer(app) for each in needed), what=f"{needed}")
         assert len(footer(app).rstrip()) <= width
+
+
+@pytest.mark.parametrize("width", [40, 80])
+async def test_what_is_under_way_tells_how_to_end_it(still: Make, width: int) -> None:
+    app = still()
+    async with app.run_test(size=(width, 24)) as pilot:
+        screen = await seen(pilot, app)
+        under_way = [
+            Run(str(10 + place), kind, "llama-ft", IDS["llama-ft"], NOW - 30, headline="half way", progress=0.5)
+            for place, kind in enumerate(RunKind)
+        ]
+        screen.tab = "runs"
+        for run in under_way:
+            app.runs = (run,)
+            app.desk.runs.show(app.runs)
+            await until(pilot, partial(tells, app, "x Cancel", "? Help", "q Quit"), what=f"{run.kind} in the list")
+            open_details(app, run)
+            await until(pilot, partial(tells, app, "x Cancel", "? Help", "esc Back"), what=f"{run.kind} in full")
+            await app.pop_screen()
+        app.runs = (replace(under_way[0], state=RunState.OK, ended_at=NOW),)
+        app.desk.runs.show(app.runs)
+        await until(pilot, lambda: "x Cancel" not in footer(app), what="nothing is to be ended")
 
 
 async def test_the_form_tells_how_to_launch_go_on_and_back(still: Make) -> None:
