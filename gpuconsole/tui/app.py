@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import on
 from textual.app import SystemCommand
 from textual.binding import BindingType
+from textual.driver import Driver
 from textual.reactive import reactive
 from textual.screen import Screen
 from textual.widgets import Input
@@ -117,6 +118,11 @@ class ConsoleApp(HearingApp):
             asyncio.get_running_loop().add_signal_handler(number, self.leave_by_signal, number)
         self.host_view = self.desk.first_look(_FIRST_LOOK_S)
         self.desk.start(Bridge(self), self.pace_s)
+
+    @on(Driver.SignalResume)
+    def _draw_all(self) -> None:
+        """Draw all anew after a stop: a shell has had the terminal meanwhile."""
+        self.refresh(layout=True)
 
     def on_unmount(self) -> None:
         """Let go of everything, waiting for nobody."""

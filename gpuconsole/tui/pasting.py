@@ -1,20 +1,36 @@
-"""What a terminal sends, read so that nothing in a paste is taken for keys."""
+"""What a terminal sends, read so that nothing in a paste is taken for keys, nor an answer that nobody waits for."""
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterable
 
+from textual import events
 from textual._xterm_parser import XTermParser
+from textual.keys import Keys
 from textual.message import Message
 
 _BEGIN, _END = "\x1b[200~", "\x1b[201~"
 _ESCAPES = re.compile(r"\x1b(?!\[201~)(?:\[[0-?]*[ -/]*[@-~])?")
 """Escape characters in a paste, and the colours they begin; not its end."""
+_ANSWERS = re.compile(r"\x1b(?:\]\d|P[01>!]|_G)[\x20-\x7e]*(?:\x07|\x1b\\)")
+"""Long answers to what another program asked the terminal before: of its colours, its name, its pictures."""
+_WHOLE = re.compile(r"\x1b\[(?![M\[])[0-?]*[ -/]*[@-~]")
+"""A whole sequence, but for the beginnings of longer ones: a mouse report of old, a function key of Linux."""
+_OURS = re.compile(r"\x1b\[(?:<?[-\d;]+[mM]|\?\d+;\d\$y)")
+"""A mouse report, and an answer to what Textual asked."""
+_KITTY = re.compile(r"\x1b\[(\d+)(?::[\d:]*)?(?:;(\d*)(?::(\d*))?(;[\d:]*)?)?([u~ABCDEFHPQRS])", re.ASCII)
+"""A key as kitty reports it, with its other forms, and with what happened to it."""
+_RELEASED = "3"
 
 
 class PasteParser(XTermParser):
-    """Textual's parser, which takes an escape character inside a paste for keys, thirty-two of them at a time."""
+    """Textual's parser, which takes an escape character inside a paste for keys, thirty-two of them at a time.
+
+    It takes the characters of any sequence that it does not know for keys too, and ends at some that it does not
+    expect.
+    """
 
     def __init__(self, debug: bool = False) -> None:
         super().__init__(debug)
@@ -40,7 +56,7 @@ class PasteParser(XTermParser):
                 at = (self._before + data).find(_BEGIN)
                 cut = at + len(_BEGIN) - passed if at >= 0 else len(data)
                 self._before = "" if at >= 0 else (self._before + data)[1 - len(_BEGIN) :]
-                found.append(data[:cut])
+                found.append(_ANSWERS.sub("", data[:cut]))
                 self._pasted, data = at >= 0, data[cut:]
                 continue
             before, end, data = data.partition(_END)
@@ -49,3 +65,15 @@ class PasteParser(XTermParser):
             found += [_ESCAPES.sub("", before), end]
             self._pasted = not end
         return "".join(found)
+
+    def _sequence_to_key_events(self, sequence: str, alt: bool = False) -> Iterable[events.Key]:
+        if ":" in sequence and (key := _KITTY.fullmatch(sequence)):
+            code, modifiers, happened, text, end = key.groups(default="")
+            sequence = "" if happened == _RELEASED else f"\x1b[{code};{modifiers}{text}{end}"
+        found: list[events.Key] = []
+        # What is no number, or no character's, is no key.
+        with contextlib.suppress(ValueError, OverflowError):
+            found = list(super()._sequence_to_key_events(sequence, alt)) if sequence else []
+        if not found and (not sequence or (_WHOLE.fullmatch(sequence) and not _OURS.fullmatch(sequence))):
+            return [events.Key(Keys.Ignore, sequence)]
+        return found

@@ -94,8 +94,9 @@ def open_console(session: Session, *, readonly: bool, bell: bool = True, replay:
     # What the caller has us ignore stays ignored, as under nohup.
     app.leave_at = tuple(each for each in _ENDING if signal.getsignal(each) is not signal.SIG_IGN)
     app.leaving = _backstop(app.leave_at)
-    if signal.SIGHUP in app.leave_at:
-        threading.Thread(target=_watch_terminal, args=(app.leaving,), name="terminal-watch", daemon=True).start()
+    # Nobody would ever see or leave a console without terminal: it ends also where the signal that says so is ignored.
+    number = signal.SIGHUP if signal.SIGHUP in app.leave_at else signal.SIGTERM
+    threading.Thread(target=_watch_terminal, args=(app.leaving, number), name="terminal-watch", daemon=True).start()
     from gpuconsole.tui.terminal import Terminal
 
     app.driver_class = Terminal
@@ -105,12 +106,12 @@ def open_console(session: Session, *, readonly: bool, bell: bool = True, replay:
     return app.return_code if app.return_code is not None else int(ExitCode.OK)
 
 
-def _watch_terminal(leaving: Callable[[int], None]) -> None:
+def _watch_terminal(leaving: Callable[[int], None], number: int) -> None:
     """End the console when its terminal is gone: no signal may say so, or only to a thread that is held by writing."""
     while os.isatty(0):
         time.sleep(_WATCH_S)
     leaving(signal.SIGHUP)
-    os.kill(os.getpid(), signal.SIGHUP)
+    os.kill(os.getpid(), number)
 
 
 def _backstop(numbers: Iterable[signal.Signals]) -> Callable[[int], None]:

@@ -6,6 +6,7 @@ import codecs
 import contextlib
 import os
 import selectors
+import signal
 import time
 from collections.abc import Iterable
 from typing import Any
@@ -34,6 +35,29 @@ class Terminal(LinuxDriver):
         os.set_blocking(self._waker, False)
         self._open_for_s = max(1.0, 2 * constants.ESCAPE_DELAY)
 
+    def _sigcont_application(self, *_: object) -> None:
+        """Go on after a stop, with the terminal as the console needs it: a shell has had it meanwhile.
+
+        Textual takes it without asking whether it has it: a second thread would read, and one of the two for ever.
+        """
+        if not self._auto_restart:
+            return  # it is lent
+        if self._key_thread is not None and self._key_thread.is_alive():  # stopped without being asked before
+            if self._is_behind():
+                os.kill(os.getpid(), signal.SIGSTOP)
+                return
+            self.suspend_application_mode()
+            self._must_signal_resume = True
+        if self._must_signal_resume:  # else it is being left
+            self.resume_application_mode()
+
+    def _is_behind(self) -> bool:
+        """Whether the shell has sent it to the background."""
+        try:
+            return os.tcgetpgrp(self.fileno) != os.getpgrp()
+        except OSError:
+            return False
+
     def disable_input(self) -> None:
         """End the reading."""
         with contextlib.suppress(BlockingIOError):  # it has been woken often enough
@@ -54,7 +78,7 @@ class Terminal(LinuxDriver):
                 if ready:
                     open_until = time.monotonic() + self._open_for_s
                 for key, _ in ready:
-                    piece = os.read(key.fd, _PIECE)
+                    piece = _read(key.fd)
                     if not piece:  # the terminal is gone, and would be ready for ever
                         selector.unregister(key.fd)
                     elif key.fd == self.fileno and (text := decode(piece)):
@@ -64,3 +88,10 @@ class Terminal(LinuxDriver):
     def _pass_on(self, messages: Iterable[Message]) -> None:
         for message in messages:
             self.process_message(message)
+
+
+def _read(fd: int) -> bytes:
+    try:
+        return os.read(fd, _PIECE)
+    except OSError:  # a terminal that is being taken away
+        return b""

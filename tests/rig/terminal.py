@@ -121,12 +121,22 @@ class Terminal:
         self.process.kill()
         self.process.wait()
 
+    def hang_up(self) -> None:
+        """Take the terminal away from under the program."""
+        self._let_go()
+        os.close(self._master)
+        self._master = -1
+
+    def _let_go(self) -> None:
+        # The reader first: it would go on with whatever file gets the closed one's number.
+        os.write(self._wake, b".")
+        self._reader.join()
+
     def close(self) -> None:
         """End the program and close the terminal."""
         if self.process.poll() is None:
             self.cut()
-        # The reader first: it would go on with whatever file gets the closed one's number.
-        os.write(self._wake, b".")
-        self._reader.join()
+        self._let_go()
         for end in (self._master, self._wake, self._wake_reader):
-            os.close(end)
+            if end >= 0:
+                os.close(end)

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from textual import events
+from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
+from textual._keyboard_protocol import FUNCTIONAL_KEYS
+from textual._xterm_parser import XTermParser
 
 from gpuconsole.tui.pasting import PasteParser
 from gpuconsole.tui.present.launchform import Shape
@@ -39,3 +44,84 @@ def test_a_paste_is_one_text_whatever_is_in_it(size: int) -> None:
     assert "\x1b" not in "".join(pastes)
     assert pastes[0].count("\r") == 29
     assert all(f"line {n} " in pastes[0] for n in range(30))
+
+
+def heard(parser: XTermParser, sent: str) -> list[str]:
+    """What is heard of what was sent, once nothing more comes."""
+    found = list(parser.feed(sent))
+    if parser._timeout_time is not None:
+        parser._timeout_time = 0.0
+    found += parser.tick()
+    return [repr(each) for each in found]
+
+
+def keys(sent: str) -> list[str]:
+    """Keys heard of what was sent."""
+    return [each.key for each in PasteParser().feed(sent) if isinstance(each, events.Key)]
+
+
+PIECES = [
+    "\x1b", "\x1b[", "\x1b[<", "\x1b]", "\x1bO", "\x1b\\", "\x07", "\x00", "0", "9", "97", "48", "2048", "99999999999",
+    "٣", ":", ";", "-", "?", "a", "é", "日", "\ufffd", "\x9b", "u", "~", "A", "M", "m", "R", "t", "$y", "200~", "201~",
+]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(PIECES), min_size=1, max_size=20).map("".join) | st.text(min_size=1, max_size=40))
+def test_whatever_a_terminal_sends_ends_nothing(sent: str) -> None:
+    parser = PasteParser()
+    heard(parser, sent)
+    heard(parser, f"{' ' * 40}\x1b[200~\x1b[201~")  # out of whatever was begun
+    assert [each.key for each in parser.feed("q") if isinstance(each, events.Key)] == ["q"]
+
+
+KNOWN = [
+    *ANSI_SEQUENCES_KEYS,
+    *(f"\x1b[{key[:-1]};{held}{key[-1]}" for key in FUNCTIONAL_KEYS for held in ("", "1", "2", "5", "7")),
+    *(f"\x1b[{code};{held};{code}u" for code in range(33, 127) for held in (1, 2, 5)),
+    "\x1b", "\x1ba", "\x1bO", "\x1b[", "\x1b]", "\x1bP", "\x1b[<0;3;4M", "\x1b[<0;3;4m", "\x1b[<64;3;4M", "\x1b[M !!",
+    "\x1b[I", "\x1b[O", "\x1b[?2026;2$y", "\x1b[?2048;0$y", "\x1b[48;24;80;480;800t", "\x1b[12;5R",
+]  # fmt: skip
+
+
+def test_every_key_and_report_that_is_known_is_heard_as_before() -> None:
+    assert [sent for sent in KNOWN if heard(PasteParser(), sent) != heard(XTermParser(), sent)] == []
+
+
+@pytest.mark.parametrize(
+    ("sent", "key"),
+    [
+        ("\x1b[97:65u", "a"),
+        ("\x1b[1092::97u", "ф"),
+        ("\x1b[97:65;1;97u", "a"),
+        ("\x1b[97;1:1;97u", "a"),
+        ("\x1b[97;1:2;97u", "a"),
+        ("\x1b[1;1:1A", "up"),
+        ("\x1b[1;5:1A", "ctrl+up"),
+        ("\x1b[3;1:1~", "delete"),
+        ("\x1b[97;1:3u", None),
+        ("\x1b[1;1:3A", None),
+    ],
+)
+def test_keys_with_all_that_kitty_can_say_of_them(sent: str, key: str | None) -> None:
+    assert keys(f"{sent}q") == [*([key] if key else []), "q"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "\x1b[?62;22c",
+        "\x1b[>0;276;0c",
+        "\x1b[>4;1m",
+        "\x1b[0n",
+        "\x1b[?1u",
+        "\x1b[4;480;800t",
+        "\x1b[99999999999;1u",
+        "\x1b]11;rgb:1414/1717/1b1b\x1b\\",
+        "\x1b]11;rgb:1414/1717/1b1b\x07",
+        "\x1bP>|tmux 3.3a\x1b\\",
+        "\x1bP1+r544e=787465726d2d323536636f6c6f72\x1b\\",
+        "\x1b_Gi=31;OK\x1b\\",
+    ],
+)
+def test_answers_that_another_program_waited_for_press_no_keys(answer: str) -> None:
+    assert keys(f"a{answer}b{answer}\x1b[A") == ["a", "b", "up"]

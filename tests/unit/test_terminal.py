@@ -120,3 +120,14 @@ def test_a_terminal_that_is_gone_keeps_no_processor_busy() -> None:
     driver.disable_input()
     assert not driver.thread.is_alive()
     os.close(ours)
+
+
+def test_a_terminal_that_is_being_taken_away_ends_nothing() -> None:
+    ours, theirs = os.pipe()
+    driver = opened(theirs)  # reading from this end fails
+    time.sleep(0.2)
+    assert driver.thread.is_alive()
+    driver.disable_input()
+    assert not driver.thread.is_alive()
+    for each in (ours, theirs):
+        os.close(each)

@@ -1,0 +1,103 @@
+"""The console stopped by somebody and gone on with, and a terminal that goes while nobody is told."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.rig.engines import Engine
+from tests.rig.nvml import NvmlBox
+from tests.rig.terminal import Terminal
+from tests.rig.tmux import Tmux
+from tests.tui.in_tmux import CALM, PATIENCE_S, Seat, alive, below, seat, wait
+
+STOPPED = "T"
+SELECTS = ("23", "270", "72")
+"""select and pselect6, as x86-64 and aarch64 number them: nothing else in the console waits by these."""
+
+
+@pytest.fixture
+def person(tmux: Tmux, engine_modern: Engine, nvml_box: NvmlBox, tmp_path: Path) -> Seat:
+    """Give a terminal of 80×24 on the rig."""
+    return seat(tmux, engine_modern.host, nvml_box, tmp_path)
+
+
+def shell(person: Seat) -> None:
+    """Have a shell that reads its lines itself, as the one of a person does."""
+    person.type("exec bash --norc --noprofile")
+    person.type("clear; echo shell-$((40+1))")
+    person.pane.wait_for("shell-41", patience_s=PATIENCE_S)
+
+
+def state(pid: int) -> str:
+    """How the process is, in the kernel's letter."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def readers(pid: int) -> int:
+    """Threads that wait for what is typed."""
+    calls = [path.read_text().split()[0] for path in Path(f"/proc/{pid}/task").glob("*/syscall")]
+    return sum(each in SELECTS for each in calls)
+
+
+@pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGTSTP], ids=["STOP", "TSTP"])
+def test_stopped_and_gone_on_with_as_often_as_wanted_it_hears_and_leaves(person: Seat, number: signal.Signals) -> None:
+    shell(person)
+    before = person.sane()
+    pid = person.start()
+    person.pane.wait_for("0 H200", patience_s=PATIENCE_S)
+    for _ in range(4):
+        os.kill(pid, number)
+        person.pane.wait_for("Stopped", patience_s=PATIENCE_S)
+        person.type("clear; echo shell-$((40+2))")
+        person.pane.wait_for("shell-42", patience_s=PATIENCE_S)
+        person.type("fg")
+        person.pane.wait_for("[Containers", patience_s=PATIENCE_S)
+        person.pane.keys("3")
+        person.pane.wait_for("[Processes", patience_s=PATIENCE_S)
+        person.pane.keys("1")
+        person.pane.wait_for("[Containers", patience_s=PATIENCE_S)
+        wait(lambda: readers(pid) == 1, what="one reader, not one more with each stop")
+    person.pane.keys("q")
+    wait(lambda: not alive(pid), what="its end", shown=person.pane.capture)
+    wait(lambda: person.modes == CALM, what="the terminal as it was")
+    assert person.sane() == before
+
+
+def test_sent_to_the_background_it_waits_there(person: Seat) -> None:
+    shell(person)
+    pid = person.start()
+    person.pane.wait_for("0 H200", patience_s=PATIENCE_S)
+    os.kill(pid, signal.SIGSTOP)
+    person.pane.wait_for("Stopped", patience_s=PATIENCE_S)
+    person.type("bg; clear; echo shell-$((40+2))")
+    person.pane.wait_for("shell-42", patience_s=PATIENCE_S)
+    wait(lambda: state(pid) == STOPPED, what="it to wait", shown=person.pane.capture)
+    person.type("fg")
+    person.pane.wait_for("[Containers", patience_s=PATIENCE_S)
+    person.pane.keys("q")
+    wait(lambda: not alive(pid) and not below(person.shell), what="its end", shown=person.pane.capture)
+
+
+@pytest.mark.parametrize("ignored", [{signal.SIGHUP}, {signal.SIGHUP, signal.SIGTERM}], ids=["HUP", "HUP and TERM"])
+def test_without_its_terminal_it_ends_whatever_the_caller_ignores(
+    nvml_box: NvmlBox, tmp_path: Path, ignored: set[signal.Signals]
+) -> None:
+    ignoring = "import os, signal, sys\n" + "".join(
+        f"signal.signal({int(number)}, signal.SIG_IGN)\n" for number in ignored
+    )
+    terminal = Terminal(
+        [sys.executable, "-c", f"{ignoring}os.execv(sys.executable, [sys.executable, '-m', 'gpuconsole'])"],
+        env={**os.environ, **nvml_box.env(), "DOCKER_HOST": f"unix://{tmp_path}/none.sock", "TERM": "xterm-256color"},
+        folder=tmp_path,
+    )
+    terminal.wait_for("H200")
+    terminal.hang_up()
+    try:
+        assert terminal.wait(patience_s=PATIENCE_S) in (128 + signal.SIGTERM, 128 + signal.SIGHUP)
+    finally:
+        terminal.close()
