@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from gpuconsole.services.session import Session
 from tests.cli.engines import gpuconsole, run_to_end, start
 from tests.rig.engines import Engine
 from tests.rig.registry import Registry
@@ -59,6 +60,14 @@ def test_a_line_for_each_image_or_for_each_tag(engine_modern: Engine) -> None:
     long = gpuconsole(engine_modern, "images", "--all").text
     assert "another/name:2" in long
     assert "gpuconsole-test/small:1" in long
+
+
+def test_images_of_one_second_keep_their_places(engine: Engine) -> None:
+    for name in ("small", "bare", "layers", "cuda-env", "entrypoint"):
+        engine.load(name)
+    lists = [[each.name for each in Session(host=engine.host).engine.images()] for _ in range(8)]
+    assert all(each == lists[0] for each in lists), "the engine gives them in no order"
+    assert lists[0] == sorted(lists[0]), "made in one second, all of them"
 
 
 def test_an_image_known_by_its_digest_alone_is_called_so(engine: Engine, registry: Registry) -> None:

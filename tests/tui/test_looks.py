@@ -95,7 +95,7 @@ async def logs(pilot: Pilot[Any]) -> None:
     """Output with a search in it."""
     await main(pilot)
     await pilot.press("l")
-    await until(pilot, lambda: isinstance(pilot.app.screen, LogScreen) and "710/1000" in shown(pilot.app))  # type: ignore[arg-type]
+    await until(pilot, lambda: isinstance(pilot.app.screen, LogScreen) and "710/1000" in shown(pilot.app))
     await pilot.press("slash", *"step", "enter")
     await settled(pilot)
 

@@ -49,7 +49,8 @@ def list_images(connection: Connection, *, nameless: bool = False) -> tuple[Imag
             continue
         except EngineRefused:
             found.append(described({}, summary, containers=users[reference]))
-    return tuple(sorted(found, key=lambda image: image.created_at or 0.0, reverse=True))
+    # Engines give them in no order; images of one second, as some builds date all of theirs, must not change places.
+    return tuple(sorted(found, key=lambda image: (-(image.created_at or 0.0), image.name, image.id)))
 
 
 def find_image(connection: Connection, reference: str) -> Image:
