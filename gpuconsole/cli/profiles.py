@@ -48,7 +48,8 @@ project's folder is told, and asked for once."""
 def profiles(settings: Settings, ctx: click.Context, as_json: bool) -> int | None:
     """List the launch profiles of this project and your own, and what is wrong with each.
 
-    Of two with the same name the project's is meant. The exit code is 8 when something is wrong.
+    Of two with the same name the project's is meant. What "asks" is launched after a question, what is "refused" only
+    by --force. The exit code is 8 when something is wrong.
     """
     if ctx.invoked_subcommand is not None:
         if as_json:
@@ -72,6 +73,7 @@ def profiles(settings: Settings, ctx: click.Context, as_json: bool) -> int | Non
 
 def _write(listed: tuple[Listed, ...], loose: list[str]) -> None:
     from gpuconsole.cli.tables import Column, table
+    from gpuconsole.launch.spec import Force
 
     rows = [
         (each.name, _image(each), _gpus(each), _state(each), each.source.shown, each.description or "")
@@ -82,6 +84,8 @@ def _write(listed: tuple[Listed, ...], loose: list[str]) -> None:
     for each in listed:
         for problem in each.problems:
             talk(f"{each.name}: {problem}")
+        if each.refused:
+            talk(f"{each.name}: launch refuses it, since it {each.refused}; --force {Force.OUTSIDE_PROJECT} lifts that")
     for words in loose:
         talk(words)
 
@@ -100,7 +104,9 @@ def _state(each: Listed) -> str:
         return f"{count} mistake{'s' if count > 1 else ''}"
     if each.hidden:
         return "hidden"
-    return "to extend" if each.abstract else "asks" if each.reach else "ok"
+    if each.abstract:
+        return "to extend"
+    return "refused" if each.refused else "asks" if each.reach else "ok"
 
 
 def _document(each: Listed) -> dict[str, Any]:
@@ -113,6 +119,7 @@ def _document(each: Listed) -> dict[str, Any]:
         "abstract": each.abstract,
         "problems": each.problems,
         "reaches": [reach.words for reach in each.reach],
+        "refused": each.refused or None,
         "fields": _fields(each.options, each.taken) if each.options is not None else None,
     }
 

@@ -49,6 +49,15 @@ def reaches(profile: ResolvedProfile, around: Surroundings) -> tuple[Reach, ...]
     return tuple(dict.fromkeys(reach for layer in profile.layers for reach in _of_layer(layer, around)))
 
 
+def refusal(found: Iterable[Reach]) -> str:
+    """What of it is refused, and why, as it stands after a profile's name; empty where a question decides, or nothing.
+
+    ``mounts /: that hands this machine, or your account, to whatever is in its image``.
+    """
+    dangerous = "; ".join(reach.words for reach in found if reach.dangerous)
+    return f"{dangerous}: that hands this machine, or your account, to whatever is in its image" if dangerous else ""
+
+
 def _of_layer(layer: Layer, around: Surroundings) -> Iterator[Reach]:
     fields, folder = layer.fields, Path(os.path.realpath(layer.source.folder))
     yield from _owner(layer)

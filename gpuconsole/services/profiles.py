@@ -23,7 +23,7 @@ from gpuconsole.launch.options import LaunchOptions, read_options
 from gpuconsole.launch.profilefile import FILE_NAME, MOST_BYTES, BadProfile, Mistake, ProfileSource, read_profiles
 from gpuconsole.launch.profiles import ResolvedProfile, find_source, resolve
 from gpuconsole.launch.spec import FieldProblem, Force, SpecInvalid
-from gpuconsole.services.profilereach import Reach, reaches
+from gpuconsole.services.profilereach import Reach, reaches, refusal
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS profile_grants (file TEXT, profile TEXT, granted TEXT NOT NULL, at REAL NOT NULL,
@@ -171,6 +171,11 @@ class Listed:
         """It names no image: others extend it."""
         return self.options is not None and not self.options.image
 
+    @property
+    def refused(self) -> str:
+        """Why a launch of it is refused before anything is asked; empty when it is not, or cannot come to that."""
+        return "" if self.problems or self.hidden or self.abstract else refusal(self.reach)
+
 
 def list_profiles(sources: Iterable[ProfileSource], around: Surroundings) -> tuple[Listed, ...]:
     """All profiles, each one judged."""
@@ -252,10 +257,9 @@ def to_be_allowed(profile: ResolvedProfile, around: Surroundings, *, force: Iter
     if Force.OUTSIDE_PROJECT in force:
         return ()
     found = reaches(profile, around)
-    if dangerous := [reach.words for reach in found if reach.dangerous]:
+    if told := refusal(found):
         raise Refused(
-            f"The profile {profile.name} of {profile.source.shown} {'; '.join(dangerous)}: that hands this machine, "
-            "or your account, to whatever is in its image.",
+            f"The profile {profile.name} of {profile.source.shown} {told}.",
             hint="Take it out of the file, or put the profile into your own: "
             f"{plain_line(str(user_file()))}. To do it all the same: --force {Force.OUTSIDE_PROJECT}.",
         )

@@ -69,6 +69,64 @@ def test_the_list_judges_each_profile(project: Path, capsys: Capture) -> None:
     assert "mine" in out
 
 
+REFUSED = {
+    "the whole machine": ('volumes = ["/:/host"]', "mounts /, "),
+    "the machine's settings": ('volumes = ["/etc:/settings:ro"]', "mounts /etc, to be read"),
+    "your home": ('volumes = ["~:/home"]', "/home, "),
+    "a device": ('devices = ["/dev/kvm"]', "gives the device /dev/kvm"),
+    "every right": ("privileged = true", "(privileged)"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_a_profile_that_launch_refuses_is_listed_so_with_the_same_words(
+    project: Path, capsys: Capture, what: str
+) -> None:
+    line, words = REFUSED[what]
+    made = f"""{TRAIN}
+[profiles.danger]
+image = "a:1"
+{line}
+[profiles.below]
+extends = "danger"
+[profiles.mistaken]
+extends = "danger"
+ports = ["x"]
+[profiles.bare]
+{line}
+"""
+    (project / "gpuconsole.toml").write_text(made)
+    code, _, refused = said(capsys, "launch", "danger")
+    assert code == ExitCode.REFUSED
+    code, out, err = said(capsys, "profiles")
+    states = {row.split()[0]: row for row in out.splitlines()}
+    told = {row.partition(": ")[0]: row for row in err.splitlines()}
+    for name in ("danger", "below"):
+        assert " refused " in states[name]
+        assert words in told[name]
+        reason = told[name].partition("since it ")[2].partition("; --force")[0]
+        assert reason in refused, "the list and the launch say the same"
+    assert " asks " in states["train"]
+    assert "train" not in told
+    assert " 1 mistake " in states["mistaken"]
+    assert " to extend " in states["bare"]
+    assert code == ExitCode.BAD_FILE, "of the mistake"
+    (project / "gpuconsole.toml").write_text(made.replace('ports = ["x"]', ""))
+    code, out, _ = said(capsys, "profiles", "--json")
+    assert code == ExitCode.OK
+    listed = {each["name"]: each["refused"] for each in json.loads(out)["profiles"]}
+    assert words in listed["danger"]
+    assert listed["train"] is None
+
+
+def test_what_is_refused_of_a_project_is_not_of_ones_own_file(project: Path, capsys: Capture) -> None:
+    user_file().parent.mkdir(parents=True)
+    user_file().write_text('[profiles.mine]\nimage = "a:1"\nprivileged = true\n')
+    code, out, err = said(capsys, "profiles")
+    assert (code, err) == (ExitCode.OK, "")
+    assert next(line for line in out.splitlines() if line.startswith("mine")).split()[3] == "ok"
+
+
 def test_a_list_as_json_holds_no_secret(project: Path, capsys: Capture) -> None:
     code, out, _ = said(capsys, "profiles", "--json")
     assert code == ExitCode.OK
