@@ -51,7 +51,7 @@ def doctor(
 
     Nothing is changed, and no root is needed.
     """
-    _refuse_together(as_json=as_json, report=report, recording=recording, read=read)
+    _refuse_together(as_json=as_json, report=report, recording=recording, yes=yes, read=read)
     if report is not None:
         from gpuconsole.cli.doctor_report import report_to
 
@@ -83,11 +83,17 @@ def doctor(
     return int(ExitCode.FAILED if mend else ExitCode.OK)
 
 
-def _refuse_together(*, as_json: bool, report: Path | None, recording: Path | None, read: Path | None) -> None:
+def _refuse_together(
+    *, as_json: bool, report: Path | None, recording: Path | None, yes: bool, read: Path | None
+) -> None:
     if recording is not None and report is None:
         raise UsageError(
             "--recording says what a report carries, and no report is asked for.",
             hint="Add --report FILE; 'gpuconsole --replay' shows a recording.",
+        )
+    if yes and report is None:
+        raise UsageError(
+            "--yes answers what --report asks, and no report is asked for.", hint="Add --report FILE, or leave it out."
         )
     if report is not None and (as_json or read is not None):
         raise UsageError(

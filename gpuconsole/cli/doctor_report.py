@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gpuconsole.cli.glyphs import writes_utf8
 from gpuconsole.cli.output import confirm, data, json_data, paragraph, talk
 from gpuconsole.core.errors import ExitCode
 from gpuconsole.core.text import duration, plain_line, size
@@ -34,18 +36,20 @@ def report_to(session: Session, path: Path, recording: Path | None, *, yes: bool
         yes: Do not ask.
     """
     from gpuconsole.services.doctor import examine_host
-    from gpuconsole.services.reports import make_report, refuse_same, write_report
+    from gpuconsole.services.reports import make_report, refuse_place, write_report
 
-    refuse_same(path, recording)
+    to_file = path != STANDARD_OUTPUT
+    if to_file:
+        refuse_place(path, recording)
     if recording is not None:
         talk(f"Reading {plain_line(str(recording))} …")
     report = make_report(lambda: examine_host(session), recording)
-    if path == STANDARD_OUTPUT:
-        sys.stdout.write(report.text())
+    if not to_file:
+        sys.stdout.write(report.text(ascii_only=not writes_utf8()))
         return ExitCode.OK
     _show(report)
     name = plain_line(str(path))
-    there = " in the place of what is there" if path.exists() else ""
+    there = " in the place of what is there" if os.path.exists(path) else ""
     confirm(f"Write this to {name}{there}?", assume_yes=yes)
     held = write_report(report, path)
     talk(f"Written: {name}, {size(held)}.")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from gpuconsole.diagnose.finding import Finding
 from gpuconsole.diagnose.host_rules import HostFacts, to_mend
 from gpuconsole.host.recording import FORMAT, VERSION, malformed, read_recording
 from gpuconsole.services.anonymous import HOST, ME
+from gpuconsole.services.replayfile import refuse_pipe
 from gpuconsole.services.reportnames import ReportNames
 from gpuconsole.services.reportrecording import LIMIT_BYTES, Carried, Source
 
@@ -50,9 +52,10 @@ class Report:
         }  # fmt: skip
         yield from () if self.recording is None else self.recording.lines
 
-    def text(self) -> str:
-        """What is written: JSON lines."""
-        return "".join(json.dumps(each, ensure_ascii=False, separators=(",", ":")) + "\n" for each in self.lines())
+    def text(self, *, ascii_only: bool = False) -> str:
+        """What is written: JSON lines; with escapes where other characters cannot be written."""
+        texts = (json.dumps(each, ensure_ascii=ascii_only, separators=(",", ":")) for each in self.lines())
+        return "".join(f"{each}\n" for each in texts)
 
 
 def _told(recording: Carried) -> dict[str, Any]:
@@ -123,7 +126,7 @@ def write_report(report: Report, path: Path) -> int:
     if path.suffix == _COMPRESSED:
         data = gzip.compress(data, mtime=0)
     try:
-        write_whole(path.resolve(), data)
+        write_whole(Path(os.path.realpath(path)), data)  # of a link what it leads to
     except OSError as error:
         raise BadFile(
             f"The report cannot be written to {plain_line(str(path))}: {error.strerror or error}.",
@@ -132,19 +135,22 @@ def write_report(report: Report, path: Path) -> int:
     return len(data)
 
 
-def refuse_same(path: Path, recording: Path | None) -> None:
-    """Refuse to write a report in the place of the recording that it carries.
+def refuse_place(path: Path, recording: Path | None) -> None:
+    """Refuse a place where a report cannot be, before all the work.
 
     Raises:
-        Conflict: They are one file.
+        BadFile: It is no place for a file.
+        Conflict: It is the recording that the report carries.
     """
-    try:
-        same = recording is not None and path.samefile(recording)
-    except OSError:
-        return  # one of them is not there
-    if same:
+    name = plain_line(str(path))
+    if os.path.exists(path) and not os.path.isfile(path):
+        what = "a folder" if os.path.isdir(path) else "a pipe or a device"
+        raise BadFile(f"{name} is {what}, and no file.", hint="Name a file for the report; - is standard output.")
+    if not os.path.isdir(path.parent):
+        raise BadFile(f"There is no folder {plain_line(str(path.parent))}.", hint="Make it, or choose another place.")
+    if recording is not None and os.path.exists(path) and os.path.realpath(path) == os.path.realpath(recording):
         raise Conflict(
-            f"{plain_line(str(path))} is the recording itself, and the report would take its place.",
+            f"{name} is the recording itself, and the report would take its place.",
             hint="Give the report another name.",
         )
 
@@ -172,6 +178,7 @@ def read_report(path: Path) -> ReadReport:
         NotFound: There is no such file.
         BadFile: It cannot be read, or is no report.
     """
+    refuse_pipe(path)
     for number, line in read_recording(path):
         if line["type"] != "doctor":
             if number == 1:
