@@ -17,7 +17,8 @@ _ALL, _REST = "all", "rest"
 _PATIENCE = 3
 """Samples without a reading in which what was said last still stands."""
 _FULL = 0.05
-"""Of the capacity: with less free, a process that goes while an alarm stands is taken to have failed for memory."""
+"""Of the capacity: with less free, a process that asked for more and goes while an alarm stands has failed for memory,
+most likely."""
 _DUE = 4.0
 """Of the time between samples: who fills it with a step that was due within so much has failed too. Others that go have
 ended, or were stopped by somebody who heard the alarm."""
@@ -40,6 +41,10 @@ class Holder:
     calm: tuple[MemoryState, float, Assessment] | None = None
     """State, bytes and what was last said of it while it did not grow."""
 
+    def wants(self, free: float) -> bool:
+        """Whether it takes more than ``free`` without growing: it has held so much more, or is in the midst of loading."""
+        return self.curve.unused() > free or (self.loading and self.curve.value > free)
+
 
 class GpuWatch:
     """Follows one GPU.
@@ -60,6 +65,8 @@ class GpuWatch:
         self._culprits: tuple[str, ...] = ()
         self._grown: set[str] = set()
         """Who grew so that an alarm rose."""
+        self._asked: frozenset[str] = frozenset()
+        """Who may have asked for more than was left, as of the last reading."""
         self._last_free: float = 0.0
         self._due = False
         """At the last reading the step was due that may fill it."""
@@ -107,6 +114,7 @@ class GpuWatch:
             self._grown.update(ahead.culprits)
         said = [*gone, *self._processes(t, gpu, trends, ahead, room), self._whole(t, gpu, trends, ahead, room)]
         self._culprits, self._last_free = ahead.culprits, free
+        self._asked = frozenset(name for name, each in self._holders.items() if name in trends or each.wants(free))
         self._due = any(_fills(trends[name], room, pace_s) for name in ahead.culprits)
         return said
 
@@ -139,12 +147,15 @@ class GpuWatch:
         if holder.pid is None:
             return None
         full = self._last_free < _FULL * holder.curve.capacity
-        if self._alarm.standing is not None and (full or (self._due and name in self._culprits)):
+        if self._alarm.standing is None or not (full or (self._due and name in self._culprits)):
+            return self._said(holder.pid, MemoryState.FREE, None, "it has ended")
+        if name in self._asked:
             why = (
                 "it ended while the memory was nearly full: out of memory, most likely; its log says what it asked for"
             )
             return self._said(holder.pid, MemoryState.FAILED, None, why)
-        return self._said(holder.pid, MemoryState.FREE, None, "it has ended")
+        why = "it ended while the memory was nearly full, and had asked for no more: its log and exit code say why"
+        return self._said(holder.pid, MemoryState.FREE, None, why)
 
     def _processes(
         self, t: float, gpu: GpuMemory, trends: dict[str, Trend], ahead: Outlook, room: float

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from gpuconsole.gpu.forecast import changes
+from gpuconsole.gpu.forecast import changes, predict
+from gpuconsole.gpu.state import MemoryState
 from gpuconsole.host.recorded import memory_samples
+from gpuconsole.host.recording import read_recording
 from tests.forecast.judge import Verdict, verdict
 from tests.forecast.table import report
 from tests.forecast.truth import CALM, FOLDER, GROWTH, HALVES, UNFORESEEN, Recording, recordings
@@ -44,6 +46,24 @@ def test_the_targets_are_met_on_the_half_it_was_tuned_on(runs: list[Recording]) 
 def test_the_published_table_is_what_comes_out(runs: list[Recording], half: str) -> None:
     text, _ = report([run for run in runs if run.half == half], half)
     assert text in RESULTS.read_text(encoding="utf-8"), "run: python -m tests.forecast"
+
+
+def ran_out(run: Recording) -> set[int]:
+    """Processes that ran out of GPU memory, by the recording's events."""
+    lines = (line for _, line in read_recording(FOLDER / f"{run.name}.jsonl.gz"))
+    return {line["pid"] for line in lines if line["type"] == "event" and line["event"] == "cuda_oom"}
+
+
+@pytest.mark.parametrize("every", [0.5, 1.0])
+def test_only_a_process_that_ran_out_of_memory_is_said_to_have(runs: list[Recording], every: float) -> None:
+    told = 0
+    for run in runs:
+        said = [each for statements in predict(run.every(every)) for each in statements]
+        failed = {each.pid for each in said if each.state is MemoryState.FAILED}
+        assert failed <= ran_out(run), run.name
+        assert failed or run.kind not in GROWTH or run.full != "gpu", run.name
+        told += bool(failed)
+    assert told
 
 
 def test_events_are_never_read(runs: list[Recording], tmp_path: Path) -> None:

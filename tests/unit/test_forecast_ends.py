@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from gpuconsole.gpu.forecast import Forecaster
-from gpuconsole.gpu.forecast_model import Assessment, MemorySample, Subject
+from gpuconsole.gpu.forecast_model import Assessment, GpuMemory, MemorySample, ProcessMemory, Subject
 from gpuconsole.gpu.state import MemoryState
-from tests.forecast.curves import GIB, Sketch, growing
+from tests.forecast.curves import GIB, TOTAL, Sketch, growing
 
 ALARMS = (MemoryState.RISK, MemoryState.CRITICAL)
 _FEW = 0.06
@@ -100,3 +100,70 @@ def test_a_full_card_is_not_called_packed_while_it_rises(step: float) -> None:
     rising = {state for t, state in words if begins + 7 < t < begins + 15}
     assert MemoryState.PACKED not in rising
     assert words[-1][1] is MemoryState.PACKED, "it rests again"
+
+
+def said_of_one_that_ends_beside_a_leak(then: Sequence[float], before: float | None = None) -> Assessment:
+    """What is said of a process that ends while another one has filled the GPU but for 4 %.
+
+    Args:
+        then: GiB that it holds at the last looks; the last of them as it ends.
+        before: GiB that it held until then; None for one that was not there.
+    """
+    room = TOTAL / GIB * 0.96 - then[-1]
+    leak = Sketch(3).load(room - 45).rest(8).leak(1.0, 1.0, until=room).samples()[::4]
+    forecaster = Forecaster()
+    said: tuple[Assessment, ...] = ()
+    for place, each in enumerate(leak):
+        late = place - len(leak) + len(then)
+        own = then[late] if late >= 0 else before
+        gpu = with_another(each, own)
+        said = forecaster.feed(MemorySample(each.t, (gpu,)))
+    assert next(each.state for each in said if each.subject is Subject.GPU) in ALARMS
+    assert gpu.free_bytes is not None
+    assert 0.03 * TOTAL < gpu.free_bytes < 0.05 * TOTAL
+    gone = forecaster.feed(MemorySample(leak[-1].t + 1, (with_another(leak[-1], None),)))
+    assert next(each.state for each in gone if each.pid == 7) in ALARMS
+    return next(each for each in gone if each.pid == 8)
+
+
+def with_another(sample: MemorySample, gib: float | None) -> GpuMemory:
+    """The GPU with process 8 on it, beside what is there."""
+    (gpu,) = sample.gpus
+    if gib is None:
+        return gpu
+    size = int(gib * GIB)
+    used, held = (gpu.used_bytes or 0) + size, (*(gpu.processes or ()), ProcessMemory(8, size))
+    return replace(gpu, used_bytes=used, free_bytes=TOTAL - used, processes=held)
+
+
+@pytest.mark.parametrize("holds", [0.4, 3.0, 30.0])
+def test_who_asked_for_no_more_and_ends_beside_a_leak_has_not_run_out_of_memory(holds: float) -> None:
+    gone = said_of_one_that_ends_beside_a_leak([holds], before=holds)
+    assert gone.state is MemoryState.FREE
+    assert "out of memory" not in gone.why
+    assert "nearly full" in gone.why, "that it may matter is said"
+
+
+@pytest.mark.parametrize("holds", [0.4, 2.0])
+def test_a_newcomer_that_took_little_has_ended_for_its_own_reasons(holds: float) -> None:
+    gone = said_of_one_that_ends_beside_a_leak([0.2, holds / 2, holds])
+    assert gone.state is MemoryState.FREE
+    assert "out of memory" not in gone.why
+
+
+def test_who_was_loading_more_than_was_left_has_run_out_of_memory() -> None:
+    gone = said_of_one_that_ends_beside_a_leak([3, 6, 9, 12])
+    assert gone.state is MemoryState.FAILED
+    assert "out of memory" in gone.why
+
+
+def test_who_held_more_before_than_would_fit_now_has_run_out_of_memory() -> None:
+    gone = said_of_one_that_ends_beside_a_leak([18, 14, 10, 10, 10], before=18)
+    assert gone.state is MemoryState.FAILED
+    assert "out of memory" in gone.why
+
+
+def test_a_slow_leak_beside_a_fast_one_has_run_out_of_memory_too() -> None:
+    """It is not named for the growth, and yet asks for more again and again."""
+    gone = said_of_one_that_ends_beside_a_leak([20 + 0.2 * n for n in range(20)], before=20)
+    assert gone.state is MemoryState.FAILED
