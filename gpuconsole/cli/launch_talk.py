@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from gpuconsole.cli.output import data, json_document, talk
@@ -21,6 +23,9 @@ from gpuconsole.services.shownsecrets import kept_words
 
 _PULL_LINE_S = 5.0
 """Seconds between two lines about a pull."""
+
+_AMOUNT = re.compile(r"\d[\d.,]* ?(?=[KMGT]i?B\b|%)")
+"""An amount of memory or disk: with another one a sentence says nothing new."""
 
 
 def tell_plan(plan: LaunchPlan) -> None:
@@ -40,6 +45,8 @@ class LaunchTalk:
         self._plan: LaunchPlan | None = None
         self._pull_told_at: float | None = None
         self._waits_for = ""
+        self._told: set[str] = set()
+        """Reasons and notes, without the amounts in them."""
 
     def step(self, step: LaunchStep) -> None:
         """Tell of a step."""
@@ -56,13 +63,24 @@ class LaunchTalk:
         self._phase = step.phase
 
     def _tell_plan(self, plan: LaunchPlan) -> None:
-        """Tell of a plan, and of one made anew only when it gives other GPUs."""
-        if self._plan is None:
-            tell_plan(plan)
-        elif plan.choice.uuids != self._plan.choice.uuids:
+        """Tell of a plan; of one made anew, after a pull or a wait, only what was not said before."""
+        changed = self._plan is not None and plan.choice.uuids != self._plan.choice.uuids
+        if changed:
             talk("Meanwhile the GPUs changed:")
-            tell_plan(plan)
+            self._told.discard(_known(plan.choice.reason))  # other GPUs may go by the same names
+        if changed or self._plan is None:
+            for reason in self._not_told(plan.reasons):
+                talk(reason)
+        for note in self._not_told(plan.notes):
+            talk(f"Note: {note}")
         self._plan = plan
+
+    def _not_told(self, sentences: Iterable[str]) -> Iterator[str]:
+        """Those that were not said yet; what is said now is marked."""
+        for sentence in sentences:
+            if (known := _known(sentence)) not in self._told:
+                self._told.add(known)
+                yield sentence
 
     def _tell_waiting(self, plan: LaunchPlan) -> None:
         """Tell for what is waited, once for each state of it."""
@@ -111,6 +129,11 @@ class LaunchTalk:
             return _tell_ended_at_once(launched, launched.ending)
         _tell_running(launched, with_access=not self._as_json)
         return ExitCode.OK
+
+
+def _known(sentence: str) -> str:
+    """What of a sentence tells whether it was said before."""
+    return _AMOUNT.sub("", sentence)
 
 
 def tell_access(access: Access) -> None:

@@ -70,11 +70,43 @@ def test_one_waits_until_a_gpu_is_free(engine_modern: Engine, box: NvmlBox) -> N
             process.communicate()
 
 
-def _until(process: subprocess.Popen[str], words: str) -> str:
+@pytest.mark.engine
+@pytest.mark.parametrize("freed", [0, 1])
+def test_who_waited_hears_each_note_once(engine_modern: Engine, box: NvmlBox, freed: int) -> None:
+    for index in (0, 1):
+        assert begin(engine_modern, box, "--gpus", f"device={index}", "--name", f"on-{index}").wait(timeout=120) == 0
+    waiting = begin(engine_modern, box, "--when-free", "--name", "waiting", "--shm-size", "1m")
+    try:
+        before: list[str] = []
+        waits_for = _until(waiting, "Waiting for a free GPU", before)
+        assert "GPU 0" in waits_for
+        engine_modern.docker("rm", "-f", f"on-{freed}")
+        told, errors = waiting.communicate(timeout=60)
+        assert waiting.returncode == 0, errors
+    finally:
+        waiting.kill()
+    assert told.strip() == "waiting"
+    assert given(engine_modern, ("waiting",)) == [TWO_GPUS[freed].uuid]
+    lines = [*before, *errors.splitlines()]
+    notes = [line for line in lines if line.startswith("Note: ")]
+    assert any("/dev/shm" in note for note in notes)
+    assert len(notes) == len(set(notes)), "\n".join(lines)
+    changed = [line for line in lines if line.startswith("Meanwhile the GPUs changed:")]
+    assert len(changed) == freed, "only where it got another one than it waited for"
+    if changed:
+        assert lines[lines.index(changed[0]) + 1].startswith("GPU 1")
+    routes = [line for line in lines if "CDI" in line and not line.startswith("Note")]
+    assert len(routes) == 1, "the way they are given is the same"
+
+
+def _until(process: subprocess.Popen[str], words: str, before: list[str] | None = None) -> str:
+    """The line with these words; those that were said before it go into ``before``."""
     assert process.stderr is not None
     for line in process.stderr:
         if words in line:
             return line
+        if before is not None:
+            before.append(line.rstrip("\n"))
     raise AssertionError(f"never said: {words}")
 
 
