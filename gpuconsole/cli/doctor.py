@@ -28,7 +28,9 @@ _INDENT = " " * 6
     "  gpuconsole doctor --report bug.jsonl.gz --recording run.jsonl.gz\n"
     "  gpuconsole doctor --read bug.jsonl.gz      # what the doctor said in a report\n"
     "  gpuconsole --replay bug.jsonl.gz           # the recording in it; also: forecast bug.jsonl.gz\n\n"
-    "Exit code 0 when nothing is failing, 1 when something is; with --report 0 when it was written."
+    "\b\nExit codes: 0 nothing is failing; 1 something is, here or in the report that is read.\n"
+    "With --report: 0 it was written; 5 no such recording; 6 the report would take the place of the\n"
+    "recording; 7 the answer was no; 8 the recording is none, or the report cannot be written."
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON document.")
 @click.option(

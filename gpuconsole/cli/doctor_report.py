@@ -99,8 +99,10 @@ def _recording(carried: Carried) -> Iterator[str]:
         yield f"  Left out: {carried.unknown_lines} lines of kinds that this gpuconsole does not know ({kinds})."
     if carried.cut:
         yield "  The file ends in the middle, as when its recorder was killed; what stands before that is carried."
-    yield "  Replaced: names of machine, users, folders, images, containers and addresses. Masked: secrets."
-    yield "  What programs wrote may tell more: look at it with '--report - | less' before you give it away."
+    yield "  Left out: the values of most variables, and labels that are not ours."
+    yield "  Replaced: names of machine, users, folders, images, containers, addresses."
+    yield "  Masked: secrets. What programs wrote may tell more: '--report - | less' shows"
+    yield "  all that would be written."
 
 
 def _some(names: Iterable[str]) -> list[str]:

@@ -245,6 +245,12 @@ def test_a_long_one_gives_its_newest_part_with_all_that_is_needed_to_show_it(
     assert [view.gpu_memory_bytes for view in first] == [view.gpu_memory_bytes for view in last]
 
 
+def test_what_was_saved_beside_an_alarm_is_carried(tmp_path: Path) -> None:
+    alarm = {"type": "alarm", "t": 1.0, "judged": "wrong", "subject": "container", "container": ID, "state": "risk"}
+    sample = {"type": "sample", "t": 0.0, "gpus": [], "containers": [{"id": ID, "memory_used_bytes": 5}]}
+    assert [*carried(written(tmp_path / "a", [HEAD, sample, alarm])).lines] == [sample, alarm]
+
+
 def test_containers_that_were_gone_before_take_no_room(tmp_path: Path) -> None:
     lines: list[dict[str, Any]] = [HEAD]
     for number in range(300):
