@@ -166,19 +166,6 @@ def secrets(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def restarts(facts: Facts) -> Iterator[Finding]:
-    """To be removed when it ends and to be started again when it ends."""
-    if facts.spec.auto_remove and facts.spec.restart_policy is not None:
-        yield Finding(
-            "restart-rm",
-            Severity.REFUSE,
-            "--restart",
-            f"--rm removes the container when it ends, and --restart {facts.spec.restart_policy} starts it again then.",
-            "Leave one of them out.",
-            Change("restart", None),
-        )
-
-
 def privileged(facts: Facts) -> Iterator[Finding]:
     """Every device and every right: what it does as root, it does to the machine."""
     if not facts.spec.privileged:
@@ -195,5 +182,5 @@ def privileged(facts: Facts) -> Iterator[Finding]:
     )
 
 
-RULES: tuple[Rule, ...] = (privileged, names, jupyter, restarts, image, public_ports, entrypoint, secrets)
+RULES: tuple[Rule, ...] = (privileged, names, jupyter, image, public_ports, entrypoint, secrets)
 """In the order in which they are told."""

@@ -34,7 +34,8 @@ def check_together(wrong: Wrong, spec: LaunchSpec, *, kind_known: bool = True) -
     if spec.auto_remove and spec.restart_policy is not None:
         wrong(
             "--restart",
-            "a container that is removed when it ends (--rm) cannot be restarted",
+            f"--rm removes the container when it ends, and --restart {spec.restart_policy} starts it again then; "
+            "leave one of them out",
             change=_without("restart"),
         )
     if spec.hostname is not None and spec.network is not None and spec.network.startswith("container:"):

@@ -309,7 +309,7 @@ def test_the_rest(around: Surroundings) -> None:
         ({"command": ("x", "\udcff")}, "no UTF-8"),
         ({"shm_size": "8g", "ipc": "host"}, "no effect with --ipc host"),
         ({"shm_size": "8g", "memory": "4g"}, "larger than --memory"),
-        ({"auto_remove": True, "restart": "always"}, "cannot be restarted"),
+        ({"auto_remove": True, "restart": "always"}, "--rm removes the container when it ends"),
         ({"ports": ("8888",), "network": "host"}, "no effect with --network host"),
         ({"volumes": ("aa:/x", "bb:/x")}, "/x is mounted twice"),
         ({"ports": ("80:80", "80:81")}, "127.0.0.1:80/tcp is given twice"),

@@ -210,8 +210,6 @@ CASES: dict[str, tuple[list[Facts], list[Facts]]] = {
          request(command=("python", "train.py", "--token=")), request(command=("jupyter", "lab", "--LabApp.dir", "")),
          CALM],
     ),
-    "restart-rm": ([spec(auto_remove=True, restart_policy="always")], [spec(auto_remove=True),
-                                                                       spec(restart_policy="always")]),
     "image-verdict": ([replace(CALM, unfit=Said("It will not run here.", change=OTHER))], [CALM]),
     "image-latest": ([replace(CALM, moving=Said("latest means another image.", change=OTHER))], [CALM]),
     "image-unresolved": ([replace(CALM, unresolved="It is not here.")], [CALM]),
