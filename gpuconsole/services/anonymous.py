@@ -25,6 +25,8 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}
 _PATH = re.compile(r"(?:(?<=unix://)|(?<![\w.~/-]))(?:~|/[\w.@+,=%-]+)(?:/[\w.@+,=%-]+)*")
 _ADDRESS = re.compile(r"(?:(?<=://)|(?<=@)|\b(?=[\d.]+:\d))\d{1,3}(?:\.\d{1,3}){3}")
 _ADDRESS_6 = re.compile(r"(?<![\w:.])(?=[\da-fA-F:.]*:[\da-fA-F:.]*:)[\da-fA-F:][\da-fA-F:.]+(?:%\w+)?(?![\w:])")
+_ENDPOINT = re.compile(r"[a-z]+://(?:(?P<user>[^\s/:@]+)[^\s/@]*@)?(?P<host>[A-Za-z0-9-]*[A-Za-z][\w.-]*)")
+_ENGINE = "engine-box"
 _SYSTEM = frozenset(
     {"usr", "opt", "bin", "sbin", "lib", "lib64", "etc", "dev", "proc", "sys", "run", "var", "boot", "nvidia"}
 )
@@ -124,6 +126,8 @@ class StandIns:
             return self._user(text)
         if key in ("image", "tags", "digests", "gpuconsole.image"):
             self._learn_image(text)
+        elif key == "endpoint":
+            self._learn_endpoint(text)
         if key == "document":
             return self._document(text, indent=2)
         if key == "gpuconsole.spec":
@@ -209,6 +213,15 @@ class StandIns:
             return text
         return f"2001:db8::{self._number('address', str(address)):x}"
 
+    def _learn_endpoint(self, address: str) -> None:
+        """The machine of an engine elsewhere, and who logs in there."""
+        if (found := _ENDPOINT.match(address)) is None:
+            return
+        if found["user"]:
+            self._user(found["user"])
+        if found["host"] not in ("localhost", "docker", "podman"):
+            self._words.setdefault(found["host"], _ENGINE)
+
     def _learn_image(self, reference: str) -> None:
         """The registry of an image and the parts of its name, unless they are everybody's; its tag stays."""
         if " " in reference or reference.startswith("sha256:"):  # told for people, of a name that is elsewhere; an id
@@ -246,6 +259,9 @@ class Masked(StandIns):
         return name
 
     def _learn_image(self, reference: str) -> None:
+        """It stays."""
+
+    def _learn_endpoint(self, address: str) -> None:
         """It stays."""
 
 

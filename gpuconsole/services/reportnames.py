@@ -31,6 +31,8 @@ _USUAL = frozenset(
 """Names of containers, and parts of them, that say nothing of who made them."""
 _NO_SECRETS = frozenset({"", "key"})
 """The second names a fact of an image."""
+_OF_IMAGES, _OF_CONTAINERS = ("pull", "build"), ("launch", "check", "bench")
+"""Kinds of runs by what their subject is."""
 _SHORTEST = 3
 """Letters of a name from which on it may tell something; shorter ones are in every text."""
 
@@ -139,8 +141,13 @@ class ReportNames(StandIns):
             for network in data.get("networks") or ():
                 self._learn_thing("network", network)
         self._learn_thing("container", data.get("container_name"))
-        if data.get("kind") == "volume":
+        kind = data.get("kind")
+        if kind == "volume":
             self._learn_thing("volume", data.get("source"))
+        elif kind in _OF_IMAGES and isinstance(data.get("subject"), str):
+            self._learn_image(data["subject"])
+        elif kind in _OF_CONTAINERS:
+            self._learn_thing("container", data.get("subject"))
 
     def _list(self, data: list[Any], key: str) -> list[Any]:
         if key == "containers":  # of a sample

@@ -163,6 +163,18 @@ def test_public_registries_stay(names: StandIns) -> None:
         assert names.clean({"image": image}) == {"image": image}
 
 
+@pytest.mark.parametrize(
+    ("address", "wanted"),
+    [("ssh://ann@skunk.corp.example", "ssh://u1@engine-box"), ("tcp://skunk7:2376", "tcp://engine-box:2376"),
+     ("ssh://jim@ws-07", "ssh://me@gpu-box"), ("tcp://localhost:2375", "tcp://localhost:2375"), ("tcp://docker:2375", "tcp://docker:2375"),
+     ("tcp://10.1.2.3:2376", "tcp://192.0.2.2:2376"), ("unix:///var/run/docker.sock", "unix:///var/run/docker.sock"),
+     ("unix:///home/ann/docker.sock", "unix:///home/u1/path1.sock"), ("", ""), ("ssh://ann@skunk:22", "ssh://u1@engine-box:22")],
+)  # fmt: skip
+def test_an_engine_elsewhere_has_no_name_anywhere(names: StandIns, address: str, wanted: str) -> None:
+    cleaned = names.clean({"endpoint": address, "message": f"no answer from {address}"})
+    assert cleaned == {"endpoint": wanted, "message": f"no answer from {wanted}"}
+
+
 def chosen(kind: Any, field: str = "", seen: set[Any] | None = None) -> Iterator[tuple[str, str]]:
     """Field → each of the words that it can be, of all that is recorded of a ``kind``."""
     seen = set() if seen is None else seen

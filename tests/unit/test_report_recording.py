@@ -122,6 +122,34 @@ def test_a_name_is_found_before_the_line_that_tells_whose_it_is(tmp_path: Path) 
     assert rest[1]["container"]["networks"] == ["network-1", "bridge"]
 
 
+@pytest.mark.parametrize("kind", ["pull", "build", "launch", "check", "bench"])
+def test_what_a_run_was_about_has_no_name_either(tmp_path: Path, kind: str) -> None:
+    subject = "zqcorp/zqtorch:2" if kind in ("pull", "build") else "zqgone-7"
+    run = {
+        "id": "1",
+        "kind": kind,
+        "subject": subject,
+        "subject_id": "",
+        "started_at": 1.0,
+        "headline": f"{subject}: ok",
+    }
+    lines = [HEAD, host_line(0.0), log_line(0.0, subject), {"type": "runs", "t": 0.0, "runs": [run]}]
+    found = carried(written(tmp_path / "a", lines)).lines
+    assert "zq" not in json.dumps(found)
+    assert found[-1]["runs"][0]["headline"] == f"{found[-1]['runs'][0]['subject']}: ok"
+
+
+def test_an_engine_elsewhere_has_no_name(tmp_path: Path) -> None:
+    link = {
+        "type": "link",
+        "t": 0.0,
+        "link": {"connected": False, "endpoint": "ssh://zqann@zqserver", "message": "zqserver is away"},
+    }
+    text = reported(tmp_path, written(tmp_path / "a", [HEAD, host_line(0.0), link])).read_text()
+    assert "zq" not in text
+    assert "ssh://u1@engine-box" in text
+
+
 def test_stand_ins_that_a_recording_brings_along_stay_and_are_nobody_elses(tmp_path: Path) -> None:
     before = HEAD | {"host": "gpu-box", "user": "me"}
     text = (
