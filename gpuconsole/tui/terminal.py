@@ -35,14 +35,33 @@ class Terminal(LinuxDriver):
         os.set_blocking(self._waker, False)
         self._open_for_s = max(1.0, 2 * constants.ESCAPE_DELAY)
 
+    def _sigtstp_application(self, *_: object) -> None:
+        """Stop, with the terminal as it was before, as soon as nothing else is being done.
+
+        A handler comes in the midst of anything: of writing, say, whose lock it would wait for, for ever.
+        """
+        if self._auto_restart and self._reads():
+            self._loop.call_soon_threadsafe(self._stop)
+        else:  # the terminal is somebody else's
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+    def _stop(self) -> None:
+        if self._reads():
+            self.suspend_application_mode()
+            self._must_signal_resume = True
+        os.kill(os.getpid(), signal.SIGSTOP)
+
     def _sigcont_application(self, *_: object) -> None:
-        """Go on after a stop, with the terminal as the console needs it: a shell has had it meanwhile.
+        """Go on after a stop, as soon as nothing else is being done."""
+        if self._auto_restart and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._go_on)
+
+    def _go_on(self) -> None:
+        """Have the terminal as the console needs it: a shell has had it meanwhile.
 
         Textual takes it without asking whether it has it: a second thread would read, and one of the two for ever.
         """
-        if not self._auto_restart:
-            return  # it is lent
-        if self._key_thread is not None and self._key_thread.is_alive():  # stopped without being asked before
+        if self._reads():  # stopped without being asked before
             if self._is_behind():
                 os.kill(os.getpid(), signal.SIGSTOP)
                 return
@@ -50,6 +69,10 @@ class Terminal(LinuxDriver):
             self._must_signal_resume = True
         if self._must_signal_resume:  # else it is being left
             self.resume_application_mode()
+
+    def _reads(self) -> bool:
+        """Whether it has the terminal."""
+        return self._key_thread is not None and self._key_thread.is_alive()
 
     def _is_behind(self) -> bool:
         """Whether the shell has sent it to the background."""

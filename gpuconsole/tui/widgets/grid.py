@@ -32,6 +32,8 @@ class Grid(Bare, ScrollView, can_focus=True, inherit_bindings=False):
         Binding("enter", "choose", "Open", tooltip="All about it", id="thing.open"),
     ]
 
+    sorted_by: reactive[str | None] = reactive(None, repaint=False)
+    """Key of the column whose title is marked."""
     cursor: reactive[str | None] = reactive(None, repaint=False)
     """Key of the row under the cursor; None when there are no rows."""
 
@@ -69,8 +71,6 @@ class Grid(Bare, ScrollView, can_focus=True, inherit_bindings=False):
         self._places: dict[str, int] = {}
         self._layout: tuple[tuple[int, Column, int], ...] = ()
         self._tones = Tones(self)
-        self.sorted_by: str | None = None
-        """Key of the column whose title is marked."""
 
     @property
     def rows(self) -> tuple[Row, ...]:
@@ -116,6 +116,10 @@ class Grid(Bare, ScrollView, can_focus=True, inherit_bindings=False):
             self._refresh_row(place)
             self._refresh_row(self.cursor_index)
             self._keep_cursor_visible()
+
+    def watch_sorted_by(self) -> None:
+        """Draw the titles anew."""
+        self.refresh(Region(0, 0, self.size.width, self._titles))
 
     def _refresh_row(self, index: int) -> None:
         if 0 <= index < len(self._rows):
