@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpuconsole.cli.glyphs import writes_utf8
-from gpuconsole.cli.output import confirm, data, json_data, paragraph, talk
+from gpuconsole.cli.output import confirm, data, paragraph, talk
 from gpuconsole.core.errors import ExitCode
 from gpuconsole.core.text import duration, plain_line, size
 from gpuconsole.host.recording import STANDARD_OUTPUT
@@ -120,7 +120,7 @@ def read_from(path: Path, *, as_json: bool) -> int:
     report = read_report(path)
     mend = to_mend(report.findings)
     if as_json:
-        json_data(report.document)
+        data(report.document)
         return _code(mend)
     made = time.strftime("%Y-%m-%d %H:%M", time.localtime(report.made_at))
     paragraph(f"Report of {made}, gpuconsole {report.version}: {report.system}")

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from gpuconsole import __version__
-from gpuconsole.core.document import body_of, jsonable
+from gpuconsole.core.document import body_of, jsonable, text_of
 from gpuconsole.core.errors import BadFile, Conflict
 from gpuconsole.core.files import remedy, write_whole
 from gpuconsole.core.revive import revive
@@ -25,7 +25,7 @@ from gpuconsole.diagnose.finding import Finding
 from gpuconsole.diagnose.host_rules import HostFacts, to_mend
 from gpuconsole.host.recording import FORMAT, VERSION, malformed, read_recording
 from gpuconsole.services.anonymous import HOST, ME
-from gpuconsole.services.replayfile import refuse_pipe
+from gpuconsole.services.replayfile import refuse_pipe, time_of
 from gpuconsole.services.reportnames import ReportNames
 from gpuconsole.services.reportrecording import LIMIT_BYTES, Carried, Source
 
@@ -54,8 +54,15 @@ class Report:
 
     def text(self, *, ascii_only: bool = False) -> str:
         """What is written: JSON lines; with escapes where other characters cannot be written."""
-        texts = (json.dumps(each, ensure_ascii=ascii_only, separators=(",", ":")) for each in self.lines())
-        return "".join(f"{each}\n" for each in texts)
+        return "".join(f"{_harmless(each, ascii_only=ascii_only)}\n" for each in self.lines())
+
+
+def _harmless(line: dict[str, Any], *, ascii_only: bool) -> str:
+    """A line of JSON that a terminal can be shown: what it would obey, and what disguises text, is an escape in it."""
+    text = json.dumps(line, ensure_ascii=ascii_only, separators=(",", ":"))
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in text)
 
 
 def _told(recording: Carried) -> dict[str, Any]:
@@ -163,8 +170,8 @@ class ReadReport:
     """Seconds since the epoch."""
     version: str
     """Of the gpuconsole that made it."""
-    document: dict[str, Any]
-    """That of ``doctor --json``, as it stands in the file."""
+    document: str
+    """That of ``doctor --json``, as it stands in the file; all but ASCII in escapes."""
     system: str
     findings: tuple[Finding, ...]
     length_s: float | None
@@ -188,14 +195,14 @@ def read_report(path: Path) -> ReadReport:
             document, recording = line["document"], line["recording"]
             system = document["system"]
             return ReadReport(
-                made_at=float(line["made_at"]),
+                made_at=time_of(line, "made_at"),
                 version=plain_line(str(line["gpuconsole"]), limit=40),
-                document=document,
-                system=f"{plain_line(str(system['os_name']), limit=80)}, kernel {plain_line(str(system['kernel']))}",
+                document=text_of(document, ascii_only=True),
+                system=plain_line(f"{system['os_name']}, kernel {system['kernel']}", limit=160),
                 findings=tuple(_finding(each) for each in document["findings"]),
-                length_s=None if recording is None else float(recording["length_s"]),
+                length_s=None if recording is None else time_of(recording, "length_s"),
             )
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
             raise malformed(path, number, f"it is no doctor's line ({error})") from error
     raise BadFile(
         f"{plain_line(str(path))} is a recording, and no report: the doctor did not write in it.",

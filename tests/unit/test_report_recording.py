@@ -376,14 +376,49 @@ def test_without_a_recording_it_says_what_the_doctor_found(tmp_path: Path) -> No
         load(path)
 
 
+def doctor_line(document: Any, **more: Any) -> dict[str, Any]:
+    line = {"type": "doctor", "t": 0.0, "made_at": 1, "gpuconsole": "1", "recording": None, "document": document}
+    return line | more
+
+
+SYSTEM = {"os_name": "Debian", "kernel": "6.1"}
+
+
 @pytest.mark.parametrize(
-    "line", [5, {}, {"document": 5}, {"document": {"system": {}, "findings": [3]}, "recording": 1}]
-)
-def test_a_doctors_line_that_is_none(tmp_path: Path, line: Any) -> None:
-    body = {"type": "doctor", "t": 0.0, "made_at": 1, "gpuconsole": "1", "recording": None, "document": line}
-    body |= line if isinstance(line, dict) else {}
-    with pytest.raises(BadFile):
-        read_report(written(tmp_path / "a", [HEAD, body]))
+    "line",
+    [
+        doctor_line(5), doctor_line({}), doctor_line({"system": {}, "findings": [3]}), {"type": "doctor"},
+        doctor_line({"system": SYSTEM, "findings": []}, made_at=1e300), doctor_line({"system": SYSTEM, "findings": 1}),
+        doctor_line({"system": SYSTEM, "findings": []}, recording=5), doctor_line({"system": [], "findings": []}),
+        doctor_line({"system": SYSTEM, "findings": []}, recording={"length_s": 1e300}),
+        doctor_line({"system": SYSTEM, "findings": [{"id": "a", "level": "novel", "title": "", "what": ""}]}),
+    ],
+)  # fmt: skip
+def test_a_doctors_line_that_is_none(tmp_path: Path, line: dict[str, Any]) -> None:
+    with pytest.raises(BadFile) as told:
+        read_report(written(tmp_path / "a", [HEAD, line]))
+    assert told.value.hint
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_strangers_report_is_harmless_when_it_is_read(tmp_path: Path, name: str) -> None:
+    finding = {"id": "a", "level": "ok", "title": name, "what": name, name: name}
+    document = {"system": {"os_name": name, "kernel": name}, "findings": [finding], name: name}
+    path = tmp_path / "a"
+    path.write_text("".join(json.dumps(line) + "\n" for line in (HEAD, doctor_line(document, gpuconsole=name))))
+    found = read_report(path)
+    shown = (found.system, found.version, found.findings[0].what, found.findings[0].title, *found.document.split("\n"))
+    assert all(each.isprintable() for each in shown)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_report_is_harmless_also_where_it_is_printed(tmp_path: Path, name: str) -> None:
+    line = log_line(0.0, name) | {f"{name} of a newer kind": name}
+    source = tmp_path / "a"
+    source.write_text("".join(json.dumps(each) + "\n" for each in (HEAD, line, host_line(0.0))))
+    text = reported(tmp_path, source).read_text()
+    assert all(each.isprintable() for each in text.split("\n"))
+    assert json.loads(text.split("\n")[2])["channel"] == "stdout"
 
 
 def test_a_recording_is_no_report() -> None:
