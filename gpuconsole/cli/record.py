@@ -15,7 +15,8 @@ from gpuconsole.core.text import plain_line, size
 
 @click.command(
     epilog="\b\nExamples:\n  gpuconsole record -o run.jsonl.gz --seconds 600\n"
-    "  gpuconsole --replay run.jsonl.gz\n  gpuconsole forecast run.jsonl.gz"
+    "  gpuconsole --replay run.jsonl.gz\n  gpuconsole forecast run.jsonl.gz\n"
+    "  gpuconsole doctor --report bug.jsonl.gz --recording run.jsonl.gz   # for a bug report"
 )
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), required=True, metavar="FILE",
