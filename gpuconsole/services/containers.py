@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -16,21 +15,17 @@ from gpuconsole.gpu.model import Gpu
 from gpuconsole.host.claims import ClaimedGpu, ClaimedGpus, resolve_claims
 from gpuconsole.host.model import GpuView, Holder, HostView
 from gpuconsole.host.processes import ENDED, REUSED
-from gpuconsole.host.usage import UsageReader
 from gpuconsole.images.reference import parse, short
 from gpuconsole.launch.labels import USER
+from gpuconsole.services.containerusage import DEADLINE_S, WORKERS, Meter, usages_of
 from gpuconsole.services.gather import gather
 from gpuconsole.services.imagenames import written_name
-from gpuconsole.services.ownership import main_process, main_process_uid
+from gpuconsole.services.ownership import main_process_uid
 
 if TYPE_CHECKING:
-    from gpuconsole.engine.protocol import Engine
     from gpuconsole.gpu.forecast_model import Assessment
     from gpuconsole.services.session import Session
 
-_WORKERS = 32
-_DEADLINE_S = 6.0
-_CPU_SPAN_S = 0.5
 _ELSEWHERE = "the engine is not on this machine"
 
 
@@ -122,46 +117,21 @@ def view(session: Session, listed: Sequence[Container], *, usage: bool = True) -
     engine = session.engine
     local = engine.info().local
     asked = [one for one in listed if usage and one.running]
-    meter = _Meter(asked if local else ())
+    meter = Meter(asked if local else ())
     image_ids = list(dict.fromkeys(one.image_id for one in listed if one.image_id))
     names = {one.id: one.name for one in listed}
     looks: list[Callable[[], object]] = [partial(overview, session, names=names)] if local else []
     lookups: list[Callable[[], object]] = [partial(engine.image, image_id) for image_id in image_ids]
-    answers = list(gather([*looks, *lookups], workers=_WORKERS, deadline_s=_DEADLINE_S))
+    answers = list(gather([*looks, *lookups], workers=WORKERS, deadline_s=DEADLINE_S))
     host = answers.pop(0) if local else None
     known = Surroundings(
         host=host if isinstance(host, HostView) else None,
         no_host="the GPU driver does not answer" if local else _ELSEWHERE,
-        usages=_usages(engine, asked, meter),
+        usages=usages_of(engine, asked, meter),
         images={key: answer for key, answer in zip(image_ids, answers, strict=True) if isinstance(answer, Image)},
     )
     # One that vanished after it was listed is left out, as the engine's own list would by now.
     return tuple(join(one, known) for one in listed if not isinstance(known.usages.get(one.id), NotFound))
-
-
-class _Meter:
-    """CPU and memory of containers on this machine, from their control groups."""
-
-    def __init__(self, running: Sequence[Container]) -> None:
-        self._reader = UsageReader()
-        self._pids = {one.id: one.pid for one in running if one.pid is not None and main_process(one) is not None}
-        self._reader.read(self._pids)
-        self._started = time.monotonic()
-
-    def read(self) -> dict[str, Usage]:
-        """By container id, CPU use over at least half a second."""
-        if not self._pids:
-            return {}
-        time.sleep(max(0.0, self._started + _CPU_SPAN_S - time.monotonic()))
-        return self._reader.read(self._pids)
-
-
-def _usages(engine: Engine, asked: Sequence[Container], meter: _Meter) -> dict[str, Usage | ConsoleError]:
-    """Usage by container id; the engine is asked where the control groups cannot be read."""
-    found: dict[str, Usage | ConsoleError] = dict(meter.read())
-    rest = [one.id for one in asked if one.id not in found]
-    answers = gather([partial(engine.usage, one) for one in rest], workers=_WORKERS, deadline_s=_DEADLINE_S)
-    return found | dict(zip(rest, answers, strict=True))
 
 
 def join(container: Container, known: Surroundings) -> ContainerView:
