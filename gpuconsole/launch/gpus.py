@@ -89,7 +89,7 @@ def _choice(chosen: Sequence[GpuUnit], machine: _Machine, reason: str, *notes: s
 def _notes(unit: GpuUnit) -> list[str]:
     """What to know of a chosen one; that it is busy is found by preflight."""
     notes = []
-    if unit.claimants and _rank(unit)[0] != _BUSY:
+    if unit.claimants and freedom(unit)[0] != _BUSY:
         runs = "runs" if len(unit.claimants) == 1 else "run"
         notes.append(f"{unit.label} was given to {unit.claimed_by} already, which {runs}.")
     if unit.gpu.problem:
@@ -100,7 +100,7 @@ def _notes(unit: GpuUnit) -> list[str]:
 _FREE, _UNCLEAR, _CLAIMED, _BUSY, _LAST = range(5)
 
 
-def _rank(unit: GpuUnit) -> tuple[int, int, int, int, int, int]:
+def freedom(unit: GpuUnit) -> tuple[int, int, int, int, int, int]:
     """The order of freedom: no compute process and no claim first, then the least used memory and utilisation."""
     group, used = _group(unit), unit.used_bytes
     utilisation = None if unit.mig else unit.gpu.utilization_pct
@@ -144,7 +144,7 @@ def _freest(count: int, machine: _Machine) -> GpuChoice:
             f"{count} GPUs were asked for, and this machine has {len(units)} to give: {machine.listed}",
             hint=f"Ask for {len(units)} at most." if len(units) > 1 else "Ask for 1.",
         )
-    ranked = sorted(units, key=_rank)
+    ranked = sorted(units, key=freedom)
     chosen = sorted(ranked[:count], key=lambda unit: (unit.gpu.index, unit.mig_position))
     told = "; ".join(f"{unit.label}: {unit.state}" for unit in chosen)
     rest = ranked[count:]

@@ -99,6 +99,23 @@ def test_who_waited_hears_each_note_once(engine_modern: Engine, box: NvmlBox, fr
     assert len(routes) == 1, "the way they are given is the same"
 
 
+@pytest.mark.engine
+def test_what_is_measured_in_a_fresh_container_is_not_on_a_gpu_that_another_was_given(
+    engine_modern: Engine, box: NvmlBox
+) -> None:
+    assert begin(engine_modern, box, "--gpus", "device=0", "--name", "idle").wait(timeout=120) == 0
+
+    def told(*arguments: str) -> str:
+        command = [*US, "bench", "--image", engine_modern.load("small"), *arguments]
+        env = environment(engine_modern, None, **box.env())
+        return subprocess.run(command, env=env, capture_output=True, text=True, timeout=120).stderr
+
+    assert told().startswith("GPU 1 ")
+    named = told("--gpus", "device=0")
+    assert "GPU 0 (NVIDIA H200), as asked." in named
+    assert "was given to container idle" in named, "said where it is asked for by name"
+
+
 def _until(process: subprocess.Popen[str], words: str, before: list[str] | None = None) -> str:
     """The line with these words; those that were said before it go into ``before``."""
     assert process.stderr is not None

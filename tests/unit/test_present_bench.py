@@ -238,7 +238,7 @@ def test_a_summary_that_cannot_be_read_is_borne(document: str | None) -> None:
     assert details.laid_out([benchbrief.bench_field([run], "id", now=NOW, glyphs=UNICODE, action="image.bench")], 79)
 
 
-TARGETS = tuple(BenchTarget(f"GPU {place} H200", "a fresh container with this GPU, free") for place in range(12))
+TARGETS = tuple(BenchTarget(f"GPU {place} H200", "free; in a fresh container") for place in range(12))
 
 
 def test_the_chosen_target_is_always_seen_and_the_rest_counted() -> None:

@@ -61,6 +61,9 @@ def plan(text: str, target: BenchTarget, *, width: int) -> list[Line]:
     if target.shared:
         words = "Others hold the GPU: what they do is in the figures, which are marked and judge nothing later."
         lines += _wrapped(words, "watch", width)
+    elif target.given:
+        words = "Another container was given the GPU: what is measured while it begins something there is marked."
+        lines += _wrapped(words, "watch", width)
     return lines
 
 
