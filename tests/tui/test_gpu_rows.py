@@ -26,7 +26,7 @@ from gpuconsole.tui.widgets.lines import Lines
 from gpuconsole.tui.widgets.strip import GpuStrip
 from tests.forecast.truth import FOLDER
 from tests.tui.console import shown, until
-from tests.tui.looking import feed, still
+from tests.tui.looking import feed, host, still
 from tests.tui.test_outlook import has_come, step_by_step
 
 __all__ = ["still"]
@@ -66,10 +66,10 @@ def said_of(first: GpuView) -> dict[str, GpuView]:
     }  # fmt: skip
 
 
-async def seen_as(pilot: Pilot[None], host: HostView, *gpus: GpuView) -> None:
+async def seen_as(pilot: Pilot[None], before: HostView, *gpus: GpuView) -> None:
     app = pilot.app
     assert isinstance(app, ConsoleApp)
-    app.host_view = replace(host, gpus=gpus)
+    app.host_view = replace(before, gpus=gpus)
     await pilot.pause()
     await pilot.pause()
 
@@ -81,16 +81,16 @@ async def test_the_charts_keep_their_rows_whatever_is_said_above_them(
     app = still()
     async with app.run_test(size=size) as pilot:
         await feed(pilot)
-        host = app.host_view
-        assert host is not None
-        first, *others = host.gpus
+        seen_first = app.host_view
+        assert seen_first is not None
+        first, *others = seen_first.gpus
         await app.push_screen(GpuScreen(GpuSubject(app, first)))
         await pilot.pause()
         seen = {}
         for name, view in said_of(first).items():
-            await seen_as(pilot, host, view, *others)
+            await seen_as(pilot, seen_first, view, *others)
             seen[name] = charts_at(app)
-        await seen_as(pilot, host, *others)
+        await seen_as(pilot, seen_first, *others)
         assert "not there any more" in " ".join(shown(app).split()) or size[0] < 60
         seen["gone"] = charts_at(app)
         assert len({str(place) for place in seen.values()}) == 1, seen
@@ -118,13 +118,8 @@ async def test_the_charts_of_a_recorded_leak_keep_their_rows(name: str, size: tu
 
 
 @pytest.mark.parametrize("width", [30, 39, 65, 79, 119, 199])
-async def test_what_is_cut_above_the_charts_stands_in_full_below(still: Callable[..., ConsoleApp], width: int) -> None:
-    app = still()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await feed(pilot)
-        assert app.host_view is not None
-        first = app.host_view.gpus[0]
-    for name, view in said_of(first).items():
+def test_what_is_cut_above_the_charts_stands_in_full_below(width: int) -> None:
+    for name, view in said_of(host().gpus[0]).items():
         rows = ["".join(cell.text for cell in row) for row in gpunow.now_rows(view, width=width, glyphs=UNICODE)]
         whole = gpunow.whole_fields(view, width=width, glyphs=UNICODE)
         assert len(rows) == gpunow.ROWS or name == "lost"
