@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -218,6 +219,24 @@ def test_a_lost_gpu_and_one_with_instances() -> None:
     assert "3g.20gb  –/20.0 GiB" in text_of(gpudetails.fields(divided, GpuSnapshot(NOW)))
     now = text_in(gpunow.now_rows(divided, width=80, glyphs=UNICODE))
     assert "its instances are not watched over time" in now, "no forecast is no calm"
+
+
+@pytest.mark.parametrize(
+    ("changes", "holders", "why"),
+    [
+        ({}, (), "nobody holds it"),
+        ({}, (Holder(7, gpu_index=0, gpu_uuid="GPU-0", memory_bytes=1),), "not been watched for long enough"),
+        ({"processes": None}, (), "not been watched for long enough"),
+        ({"memory_used_bytes": None, "unknown": {"memory_used_bytes": "the driver keeps it"}}, (), "keeps it"),
+        ({"unified_memory": True, "memory_used_bytes": None, "memory_total_bytes": None}, (), "watched as RAM"),
+    ],
+)
+def test_without_a_forecast_it_is_said_why(changes: dict[str, object], holders: tuple[Holder, ...], why: str) -> None:
+    given: dict[str, Any] = {"memory_used_bytes": 2**30, "memory_total_bytes": 2**31} | changes
+    rows = gpunow.now_rows(GpuView(Gpu(0, "GPU-0", "H200", **given), holders), width=80, glyphs=UNICODE)
+    row = next(row for row in text_in(rows).splitlines() if row.startswith(" forecast"))
+    assert why in row
+    assert ("–" in row) is (why != "nobody holds it")
 
 
 def test_an_instance_of_which_little_is_known_says_why() -> None:

@@ -90,7 +90,7 @@ def _forecast(view: GpuView, room: int) -> _Row:
 
     said = view.outlook
     if said is None:
-        cell = unknown(_why_no_forecast(view))
+        cell = _no_forecast(view)
         return _cut("forecast", (cell,), room, field("forecast", cell))
     if not is_worth_telling(said):
         return _cut("forecast", (Cell(_GROWS_NOT, "dim"),), room, None)
@@ -100,12 +100,18 @@ def _forecast(view: GpuView, room: int) -> _Row:
     return _Row("forecast", details.in_a_row((Cell(words, tone),), room), whole)
 
 
-def _why_no_forecast(view: GpuView) -> str:
-    if view.gpu.migs:
-        return "its instances are not watched over time"
-    if view.gpu.memory_used_bytes is None:
-        return view.gpu.unknown.get("memory_used_bytes") or "its memory in use is not known"
-    return "it has not been watched yet"
+def _no_forecast(view: GpuView) -> Cell:
+    """Why nothing is said of what is ahead."""
+    gpu = view.gpu
+    if gpu.migs:
+        return unknown("its instances are not watched over time")
+    if gpu.unified_memory:
+        return unknown("its memory is the machine's own, which is watched as RAM")
+    if gpu.memory_used_bytes is None:
+        return unknown(gpu.unknown.get("memory_used_bytes") or "its memory in use is not known")
+    if not view.holders and gpu.processes is not None:
+        return Cell("nobody holds it", "dim")
+    return unknown("it has not been watched for long enough")
 
 
 def _memory(view: GpuView, room: int, glyphs: Glyphs) -> Line:
