@@ -7,10 +7,13 @@ import os
 import stat
 import sys
 import threading
+import zlib
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from gpuconsole.core.errors import BadFile
 from gpuconsole.engine.model import Container, ContainerState
@@ -22,7 +25,7 @@ from gpuconsole.host.recorded import memory_samples
 from gpuconsole.host.recording import read_recording
 from gpuconsole.services.alarmcommand import run_command
 from gpuconsole.services.alarmdeaths import DeathWatch
-from gpuconsole.services.alarmevidence import SPAN_S, Evidence, save
+from gpuconsole.services.alarmevidence import SPAN_S, Evidence, _pickled, _unpacked, save
 from gpuconsole.services.alarmfile import AlarmFile
 from gpuconsole.services.alarmidle import IDLE_S, IdleHolders
 from gpuconsole.services.alarms import Alarm
@@ -347,3 +350,11 @@ def test_what_had_reached_its_limit_before_is_no_news() -> None:
     for at in (1.0, 9.0):
         watch.listed((listed(oom_killed=True),))
         assert watch.hurt(at) == ()
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(st.tuples(st.from_type(GpuSnapshot), st.from_type(MemorySample)), max_size=3))
+def test_what_is_packed_is_what_comes_out_whatever_it_is(looks: list[tuple[GpuSnapshot, MemorySample]]) -> None:
+    out = _unpacked(zlib.compress(_pickled(looks)))
+    assert repr(out) == repr(looks)
+    assert [type(each) for look in out for each in look] == [GpuSnapshot, MemorySample] * len(looks)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -96,3 +97,41 @@ def test_what_cannot_be_read_is_left_out(tmp_path: Path) -> None:
     version2(tmp_path)
     put(tmp_path, "proc/43/cgroup", "garbage\n0::/../../etc\n")
     assert set(UsageReader(tmp_path).read({ID: 42, "gone": 1, "hostile": 43})) == {ID}
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """A clock that the test moves on."""
+    now = [1000.0]
+    monkeypatch.setattr("gpuconsole.host.usage.time", SimpleNamespace(monotonic=lambda: now[0]))
+    return now
+
+
+def test_another_limit_and_number_of_processes_are_seen_within_five_seconds(tmp_path: Path, clock: list[float]) -> None:
+    version2(tmp_path)
+    reader, group = UsageReader(tmp_path), f"sys/fs/cgroup/system.slice/docker-{ID}.scope"
+    for second in range(60):
+        clock[0] += 1
+        if second % 7 == 0:
+            changed_at, limit = second, (second + 1) * 2**20
+            put(tmp_path, f"{group}/memory.max", f"{limit}\n")
+            put(tmp_path, f"{group}/pids.current", f"{second}\n")
+        usage = reader.read({ID: 42})[ID]
+        if second >= changed_at + 5:
+            assert (usage.memory_limit_bytes, usage.pids) == (limit, changed_at)
+    put(tmp_path, f"{group}/memory.max", "max\n")
+    clock[0] += 5
+    assert reader.read({ID: 42})[ID].memory_limit_bytes is None
+
+
+def test_of_a_container_that_was_restarted_nothing_of_before_is_told(tmp_path: Path, clock: list[float]) -> None:
+    version2(tmp_path, cpu_usec=9_000_000)
+    reader, group = UsageReader(tmp_path), f"sys/fs/cgroup/system.slice/docker-{ID}.scope"
+    reader.read({ID: 42})
+    version2(tmp_path, cpu_usec=1_000)
+    put(tmp_path, "proc/43/cgroup", f"0::/system.slice/docker-{ID}.scope\n")
+    put(tmp_path, f"{group}/memory.max", f"{2**30}\n")
+    put(tmp_path, f"{group}/pids.current", "1\n")
+    clock[0] += 1
+    usage = reader.read({ID: 43})[ID]
+    assert (usage.cpu_pct, usage.memory_limit_bytes, usage.pids) == (None, 2**30, 1)
