@@ -6,6 +6,7 @@ import random
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,14 +17,21 @@ from textual.screen import Screen
 
 from gpuconsole.gpu.model import GpuSnapshot
 from gpuconsole.host.model import HostView
+from gpuconsole.services.replay import Clock
+from gpuconsole.services.replaydesk import ReplayDesk
+from gpuconsole.services.replayfile import load
 from gpuconsole.tui import theme
 from gpuconsole.tui.app import ConsoleApp
+from gpuconsole.tui.replaying import ReplayApp
 from gpuconsole.tui.widgets.bare import Bare
+from gpuconsole.tui.widgets.replayline import ReplayLine
 from tests.tui import looking
+from tests.tui.console import until
 from tests.tui.looking import NOW, feed, still
 
 __all__ = ["still"]
 Make = Callable[..., ConsoleApp]
+TWO = Path(__file__).parents[1] / "fixtures/two-tenants-h200.jsonl.gz"
 _PARTS = re.compile(r"\x1b\[(\d+);(\d+)H|\x1b\[([\d;]*)m|(\n)|([^\x1b\n]+)")
 KEYS = (
     "tab", "shift+tab", "down", "up", "j", "k", "end", "home", "pagedown", "left", "right", "o", "O", "m", "1", "2",
@@ -189,3 +197,22 @@ async def test_the_mark_of_the_order_is_drawn_where_no_row_changes_place(still: 
             await pilot.press("o")
             await settled(pilot)
             assert not differing(app, glass)
+
+
+@pytest.mark.parametrize("theme_name", ["gpuconsole-dark", "gpuconsole-ansi"])
+async def test_in_a_recording_too(theme_name: str) -> None:
+    recording = load(TWO)
+    chance = random.Random(theme_name)
+    app = ReplayApp(ReplayDesk(recording, clock=Clock(recording, speed=0.0)))
+    glass = glass_of(app)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await until(pilot, lambda: app.desk.started and app.screen.query(ReplayLine))
+        app.theme = theme_name
+        for _ in range(15):
+            app.desk.seek(chance.uniform(0, recording.length_s))
+            await until(pilot, lambda: app.desk.player.wanted_s is None)
+            await pilot.press(chance.choice(("tab", "down", "o", "1", "3", "enter", "escape", "f2", "question_mark")))
+            if chance.random() < 0.3:
+                await pilot.resize_terminal(*chance.choice(SIZES[:3]))
+            await pilot.pause(0.3)
+            await until(pilot, lambda: not differing(app, glass), seconds=5, what="the screen as if drawn anew")
