@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import sys
 from pathlib import Path
 
 import pytest
 
+from gpuconsole.core.errors import ExitCode
 from tests.rig.engines import Engine
 from tests.rig.nvml import NvmlBox
 from tests.rig.terminal import Terminal
@@ -81,6 +83,43 @@ def test_sent_to_the_background_it_waits_there(person: Seat) -> None:
     person.pane.wait_for("[Containers", patience_s=PATIENCE_S)
     person.pane.keys("q")
     wait(lambda: not alive(pid) and not below(person.shell), what="its end", shown=person.pane.capture)
+
+
+def test_stopped_while_the_terminal_is_lent_it_waits_as_before(person: Seat, engine_modern: Engine) -> None:
+    engine_modern.docker("run", "-d", "--name", "train", engine_modern.load("small"), "sleep", "9999")
+    shell(person)
+    person.type("unset TMUX TMUX_PANE")
+    before = person.sane()
+    pid = person.start()
+    person.pane.wait_for("train", patience_s=PATIENCE_S)
+    person.pane.keys("s")
+    person.pane.wait_for("#", patience_s=PATIENCE_S)
+    person.pane.send("exit")
+    person.pane.keys("Enter")
+    person.pane.wait_for("enter goes back", patience_s=PATIENCE_S)
+    person.pane.keys("C-z")
+    person.pane.wait_for("Stopped", patience_s=PATIENCE_S)
+    person.type("clear; fg")
+    wait(lambda: state(pid) != STOPPED, what="it to go on", shown=person.pane.capture)
+    person.pane.keys("Enter")
+    person.pane.wait_for("[Containers", patience_s=PATIENCE_S)
+    wait(lambda: readers(pid) == 1, what="one reader")
+    person.pane.keys("q")
+    wait(lambda: not alive(pid), what="its end", shown=person.pane.capture)
+    assert person.sane() == before
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])
+def test_with_a_closed_stream_it_says_that_this_is_no_terminal(tmp_path: Path, closed: str) -> None:
+    terminal = Terminal(
+        ["sh", "-c", f"{shlex.join([sys.executable, '-m', 'gpuconsole'])} {closed}"], env=os.environ, folder=tmp_path
+    )
+    try:
+        assert terminal.wait(patience_s=PATIENCE_S) == ExitCode.USAGE
+        if "2" not in closed:
+            terminal.wait_for("needs a terminal")
+    finally:
+        terminal.close()
 
 
 @pytest.mark.parametrize("ignored", [{signal.SIGHUP}, {signal.SIGHUP, signal.SIGTERM}], ids=["HUP", "HUP and TERM"])
