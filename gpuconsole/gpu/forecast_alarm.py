@@ -41,7 +41,15 @@ class Alarm:
         self._withdrawn = 0
         self._caution = 1.0
 
-    def decide(self, trends: Mapping[str, Trend], room: float, sampling_s: float, *, caution: float = 1.0) -> Outlook:
+    def decide(
+        self,
+        trends: Mapping[str, Trend],
+        room: float,
+        sampling_s: float,
+        *,
+        caution: float = 1.0,
+        may_be_load: bool = False,
+    ) -> Outlook:
         """The outlook now.
 
         Args:
@@ -49,6 +57,7 @@ class Alarm:
             room: Bytes left for all growth together.
             sampling_s: Seconds to the next sample, most likely: an alarm that would be due then is raised now.
             caution: A risk must be nearer by this factor, where growth is something harmless more often than a leak.
+            may_be_load: It may be loading: worth watching, and no alarm unless one stands already.
         """
         if not trends:
             self._withdraw()
@@ -65,7 +74,8 @@ class Alarm:
         elif eta is None or eta > self._settings.watch * seen:
             self._withdraw()
             return Outlook(eta_s=eta, culprits=tuple(culprits))
-        self._set(trends, eta, straight, seen, sampling_s)
+        if self.standing is not None or not may_be_load:
+            self._set(trends, eta, straight, seen, sampling_s)
         return Outlook(self.standing or MemoryState.WATCH, eta, tuple(culprits))
 
     def _set(

@@ -42,7 +42,7 @@ class Holder:
     """State, bytes and what was last said of it while it did not grow."""
 
     def wants(self, free: float) -> bool:
-        """Whether it takes more than ``free`` without growing: it has held so much more, or is in the midst of loading."""
+        """Whether it takes more than ``free`` without growing: it has held so much more, or is loading it."""
         return self.curve.unused() > free or (self.loading and self.curve.value > free)
 
 

@@ -131,6 +131,10 @@ class Settings:
     """On a GPU that computes nothing a risk must be nearer by this factor: it is a cache more often than a leak."""
     pool_caution: float = 0.9
     """The same for RAM and shm."""
+    load_samples: int = 150
+    """Of RAM and shm: growth that lasted for so many samples is no load, however fast it is."""
+    scarce: float = 0.08
+    """Of the capacity of RAM or shm: with less left growth is an alarm, be it a load or not."""
     clear: float = 1.0
     """Of the growth time seen: a risk ends when full is farther than this."""
     critical: float = 0.2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gpuconsole.gpu.forecast_alarm import Alarm
 from gpuconsole.gpu.forecast_curve import Curve
+from gpuconsole.gpu.forecast_haste import may_be_load
 from gpuconsole.gpu.forecast_model import Assessment, PoolMemory, Settings, Subject
 from gpuconsole.gpu.forecast_trend import TrendReader
 from gpuconsole.gpu.forecast_words import flat, levels_off, outlook
@@ -54,10 +55,13 @@ class PoolWatch:
         self._curve.feed(t, used)
         trend = self._reader.trend(t)
         room = limit - used - (self._curve.unused() if self._curve.cyclic else 0.0)
-        ahead = self._alarm.decide({"": trend} if trend else {}, room, pace_s, caution=self._settings.pool_caution)
+        left, settings = limit - used, self._settings
+        loads = trend is not None and may_be_load(self._curve, trend, pool.subject, left, pace_s, settings)
+        trends, caution = {"": trend} if trend else {}, settings.pool_caution
+        ahead = self._alarm.decide(trends, room, pace_s, caution=caution, may_be_load=loads)
         who = f"{pool.name} " if pool.name else ""
         if trend is not None and ahead.state is not None and ahead.eta_s is not None:
-            why = outlook(who, trend, ahead.state, ahead.eta_s, room, pool.subject)
+            why = outlook(who, trend, ahead.state, ahead.eta_s, room, pool.subject, may_be_load=loads)
             return _said(pool, ahead.state, ahead.eta_s, why, trend.rate_bytes_s)
         state = self._flat_state(t, used, limit, pool.subject)
         if trend is not None:

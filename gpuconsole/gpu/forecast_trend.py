@@ -191,7 +191,7 @@ def _stretch(points: Sequence[Point], sampling_s: float, settings: Settings) -> 
         later = _timed(whole[knot:])
         slower = _pace(later) < 0.67 * _pace(whole[: knot + 1])
         if not slower or later[-1].level - later[0].level >= 0.3 * (whole[-1].level - whole[0].level):
-            return later, 0.0, later[0].t if slower else whole[0].t
+            return later, 0.0, later[0].t - (0.0 if slower else _worth(whole[: knot + 1], later))
     coarse = _is_coarse(whole, sampling_s)
     few = sum(point.steps for point in whole[1:]) <= settings.steps + 2 * coarse
     if bend > 0 and (few or (coarse and bend < 1.0)):
@@ -211,6 +211,11 @@ def _best_bend(points: Sequence[Point]) -> tuple[float, float]:
 
 def _pace(points: Sequence[Point]) -> float:
     return (points[-1].level - points[0].level) / max(points[-1].t - points[0].t, 1e-9)
+
+
+def _worth(slow: Sequence[Point], fast: Sequence[Point]) -> float:
+    """Seconds in which ``fast`` would have brought what ``slow`` did: slow growth tells so much of fast growth."""
+    return (slow[-1].level - slow[0].level) / max(_pace(fast), 1e-9)
 
 
 def _changes_pace(points: Sequence[Point], knot: int) -> bool:

@@ -39,11 +39,15 @@ def growth(trend: Trend) -> str:
     return f"{what} {size(round(trend.gained_bytes))} in {duration(trend.lasted_s)}, {pace}{bend}"
 
 
-def outlook(who: str, trend: Trend, state: MemoryState, eta_s: float, room: float, where: Subject) -> str:
-    """The line for something that grows."""
+def outlook(
+    who: str, trend: Trend, state: MemoryState, eta_s: float, room: float, where: Subject, *, may_be_load: bool = False
+) -> str:
+    """The line for something that grows; ``may_be_load``: perhaps it is a load that ends by itself."""
     left = f"{size(max(0, round(room)))} left"
     line = f"{who}{growth(trend)}; at this pace full in {about(eta_s)} ({left})"
-    return f"{line}: {_ADVICE[where]}" if state in (MemoryState.RISK, MemoryState.CRITICAL) else line
+    if state in (MemoryState.RISK, MemoryState.CRITICAL):
+        return f"{line}: {_ADVICE[where]}"
+    return f"{line}, unless it is a load that ends before" if may_be_load else line
 
 
 def levels_off(who: str, trend: Trend) -> str:

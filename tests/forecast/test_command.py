@@ -118,7 +118,7 @@ def test_containers_are_read_from_the_lines_the_console_writes(
 ) -> None:
     lines: list[object] = [HEADER, {"type": "container", "t": 0, "container": {"id": "c1", "name": "train"}}]
     for t in range(80):
-        used = 10**9 if t < 15 else 10**9 + (t - 15) * 4 * 10**7
+        used = min(t, 3) * 10**9 // 3 + max(t - 15, 0) * 4 * 10**7  # it loads, rests and leaks
         usage = {"memory_bytes": used, "memory_limit_bytes": 4 * 10**9}
         lines += [
             {"type": "containers", "t": t, "views": [{"id": "c1", "usage": usage}, {"id": "c2", "usage": None}]},
