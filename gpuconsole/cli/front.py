@@ -90,7 +90,9 @@ def _unforeseen(error: Exception, *, debug: bool) -> int:
 
 
 def _open_streams() -> None:
-    """Give us streams that can be written, whatever we were started with: closed ones, or narrow encodings."""
+    """Give us streams that can be read and written, whatever we were started with: closed ones, narrow encodings."""
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull)  # noqa: SIM115  # stays open as long as the program
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:

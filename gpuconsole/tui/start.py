@@ -79,7 +79,7 @@ def open_console(session: Session, *, readonly: bool, bell: bool = True, replay:
         NotFound: There is no such recording.
     """
     # It is drawn on stderr, which textual leaves to nobody else.
-    if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
+    if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
         raise UsageError(
             "The console needs a terminal for input, output and errors, and this is none.",
             hint="Use 'gpuconsole status' or 'gpuconsole ps' in scripts and pipes.",

@@ -59,6 +59,14 @@ def test_so_it_is_where_nothing_can_be_written(nvml_box: NvmlBox, arguments: lis
     assert run(arguments, env, shell=shell) == run(["--no-bell", *arguments], env, shell=shell)
 
 
+@pytest.mark.parametrize("arguments", [["profiles", "save", "a", "b"], ["bench", "import", "-"]], ids=" ".join)
+def test_a_closed_input_is_an_empty_one(nvml_box: NvmlBox, arguments: list[str]) -> None:
+    env = nvml_box.env() | CIRCUMSTANCES["usual"] | {"DOCKER_HOST": "unix:///nowhere.sock"}
+    code, out, said = run(arguments, env, shell="<&-")
+    assert (code, out, said) == run(arguments, env, shell="< /dev/null")
+    assert code != ExitCode.INTERNAL, said
+
+
 @pytest.mark.parametrize("arguments", QUICK[:3], ids=" ".join)
 def test_so_it_is_without_a_driver(arguments: list[str]) -> None:
     env = {name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"} | {"LC_ALL": "C.UTF-8"}
