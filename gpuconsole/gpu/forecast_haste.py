@@ -11,7 +11,7 @@ from gpuconsole.gpu.forecast_curve import Curve
 from gpuconsole.gpu.forecast_loading import Point
 from gpuconsole.gpu.forecast_model import Settings, Subject, Trend
 
-_LOADED = 0.1
+_LOADED = 0.15
 """Of the capacity: so much was loaded, or nothing."""
 _LITTLE = 0.1
 """Of the growth: as much as this before the rest of it, or after, may be chance."""

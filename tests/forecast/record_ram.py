@@ -95,7 +95,7 @@ class Run:
 
     @property
     def half(self) -> str:
-        """By the seed, as for the GPU runs; those of the later rounds, from 15 on, all judge."""
+        """By the seed, as for the GPU runs; those of later rounds, from 15 on, judge, where index.toml says nothing."""
         return "tune" if self.seed % 2 and self.seed < 15 else "judge"
 
 
@@ -146,6 +146,9 @@ RUNS = [
     Run("ram-cycles", 31, "well", 1500, 64, _leak(name="cache", step=35, every=0.14, pieces=12, s=20)),
     Run("ram-pages", 32, "well", 850, 64, _leak(name="pages", step=45, every=0.45, s=16)),
     Run("shm-steady", 33, "well", 2000, 500, _leak(name="shm", step=20, every=0.5, keep=False, hold=7, s=16)),
+    Run("ram-loads", 34, "well", 1500, 64, _leak(base=0, rest=3, step=12, every=0.4, stop_after=29, s=32)),
+    Run("ram-loads", 35, "well", 1600, 64, _leak(base=0, rest=2, step=20, every=0.9, stop_after=28, s=36)),
+    Run("ram-loads", 36, "well", 1400, 64, _leak(base=0, rest=5, step=10, every=0.25, stop_after=44, s=30)),
 ]
 """Odd seeds tune, even ones judge; see ``half``."""
 

@@ -31,7 +31,7 @@ GROWTH = {
 """Classes whose end can be foreseen: growth from a settled base."""
 CALM = {
     "steady", "packed", "loading", "cycles", "validation", "lengths", "tenant", "ram-steady", "ram-cycles", "ram-pages",
-    "shm-steady",
+    "ram-loads", "shm-steady",
 }  # fmt: skip
 """Flat, packed, loading and repeated-cycle classes: no wrong alarm at all."""
 UNFORESEEN = {"loading-oom", "optimizer-spike", "single-peak", "tenant-collides"}
