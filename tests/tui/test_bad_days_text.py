@@ -78,7 +78,9 @@ async def test_a_hostile_engine_on_every_screen(
     async with app.run_test(size=size, notifications=True) as pilot:
         await until(pilot, lambda: app.containers and app.host_view and app.images)
         (view,) = app.containers or ()
+        await pilot.pause(1.0)  # what looks at it in the background, for why it ended, must not fail either
         main = app.screen
+        assert isinstance(main, MainScreen), shown(app)
         await until(pilot, lambda: main.query_one("#containers", Grid).rows)
         inert(app, "main")
         for key, what in (("enter", "details"), ("y", "copying"), ("d", "question"), ("l", "logs"), ("n", "form")):

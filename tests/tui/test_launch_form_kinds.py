@@ -64,7 +64,8 @@ async def launched(pilot: Pilot[Any], app: ConsoleApp) -> None:
 
 
 def told(app: ConsoleApp) -> str:
-    return "\n".join("".join(cell.text for cell in line) for line in app.screen.query_one("#told", Lines).lines)
+    shown = [line for each in app.screen.query("#told").results(Lines) for line in each.lines]  # none at first
+    return "\n".join("".join(cell.text for cell in line) for line in shown)
 
 
 async def test_each_kind_runs_what_it_is_and_shows_only_its_own_options(

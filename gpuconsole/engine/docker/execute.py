@@ -8,7 +8,8 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from gpuconsole.core.errors import ConsoleError
+from gpuconsole.core.errors import ConsoleError, EngineRefused
+from gpuconsole.engine.docker.answers import line
 from gpuconsole.engine.docker.connection import Connection
 from gpuconsole.engine.docker.exchange import Exchange
 from gpuconsole.engine.docker.streams import EngineStream, raw_output, separated_output
@@ -47,11 +48,24 @@ def execute(
             environment=dict(environment) if environment else None,
         )
     )
-    exchange = connection.exchange(
-        "POST", f"/exec/{created['Id']}/start", body={"Detach": False, "Tty": tty}, hijack=True
-    )
+    known_as = exec_id(created)
+    exchange = connection.exchange("POST", f"/exec/{known_as}/start", body={"Detach": False, "Tty": tty}, hijack=True)
     exchange.open()
-    return DockerExec(connection, str(created["Id"]), exchange, tty=tty)
+    return DockerExec(connection, known_as, exchange, tty=tty)
+
+
+def exec_id(created: object) -> str:
+    """The id in the engine's answer to a process that is to be started.
+
+    Raises:
+        EngineRefused: It holds none.
+    """
+    found = line(created, "Id") if isinstance(created, Mapping) else ""
+    if not found:
+        raise EngineRefused(
+            "The engine did not say which process it made.", hint="Try again; 'gpuconsole doctor' looks at the engine."
+        )
+    return found
 
 
 class DockerExec:

@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 
 from gpuconsole.core.errors import ConsoleError
 from gpuconsole.engine.docker import actions
+from gpuconsole.engine.docker.answers import line, part, yes
 from gpuconsole.engine.docker.connection import Connection
 from gpuconsole.engine.docker.exchange import Exchange
-from gpuconsole.engine.docker.execute import DockerExec
+from gpuconsole.engine.docker.execute import DockerExec, exec_id
 
 _SIZE_AT_START = "1.42"
 """From this version on a terminal is born in its size; before, a program may have looked before it is told."""
@@ -46,9 +47,10 @@ def execute_interactive(
     body: dict[str, object] = {"Detach": False, "Tty": size is not None}
     if size is not None and connection.at_least(_SIZE_AT_START):
         body["ConsoleSize"] = list(size)
-    exchange = connection.exchange("POST", f"/exec/{created['Id']}/start", body=body, hijack=True)
+    known_as = exec_id(created)
+    exchange = connection.exchange("POST", f"/exec/{known_as}/start", body=body, hijack=True)
     exchange.open()
-    process = InteractiveExec(connection, str(created["Id"]), exchange, tty=size is not None)
+    process = InteractiveExec(connection, known_as, exchange, tty=size is not None)
     if size is not None and "ConsoleSize" not in body:
         # On a thread: the engine lets the call wait for a program that never starts.
         threading.Thread(target=process.resize_when_started, args=size, name="first-size", daemon=True).start()
@@ -95,22 +97,22 @@ def attach(
         Conflict: It does not run, or is paused.
     """
     answer = connection.ask(lambda client: client.inspect_container(container_id))
-    config = answer["Config"]
-    tty = bool(config["Tty"])
-    stdin = bool(config["OpenStdin"]) and (tty or not config["StdinOnce"])
+    config, known_as = part(answer, "Config"), line(answer, "Id") or container_id
+    tty = yes(config, "Tty")
+    stdin = yes(config, "OpenStdin") and (tty or not yes(config, "StdinOnce"))
     exchange = connection.exchange(
         "POST",
-        f"/containers/{answer['Id']}/attach",
+        f"/containers/{known_as}/attach",
         query={"stream": 1, "stdin": int(stdin), "stdout": 1, "stderr": 1, "detachKeys": detach_keys},
         hijack=True,
     )
-    end = _End(connection, str(answer["Id"]))
+    end = _End(connection, known_as)
     try:
         exchange.open()
     except BaseException:
         end.close()
         raise
-    process = AttachedContainer(connection, str(answer["Id"]), exchange, tty=tty, end=end, stdin=stdin)
+    process = AttachedContainer(connection, known_as, exchange, tty=tty, end=end, stdin=stdin)
     if tty and size is not None:
         # A program draws itself anew when the size changes, and only then: one step up, then the true size.
         process.resize(rows=size[0] + 1, columns=size[1] + 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpuconsole.engine.docker.answers import line, part, yes
 from gpuconsole.engine.docker.connection import Connection
 from gpuconsole.engine.docker.dial import CONNECT_TIMEOUT_S
 from gpuconsole.engine.docker.info import is_podman
@@ -27,7 +28,7 @@ def logs(
     podman = is_podman(connection.version.answer)
     exchange = connection.exchange(
         "GET",
-        f"/containers/{answer['Id']}/logs",
+        f"/containers/{line(answer, 'Id') or container_id}/logs",
         query={
             "stdout": 1,
             "stderr": 1,
@@ -40,4 +41,4 @@ def logs(
     )
     if not podman:
         exchange.open()
-    return EngineStream(exchange, raw_output if answer["Config"]["Tty"] else separated_output)
+    return EngineStream(exchange, raw_output if yes(part(answer, "Config"), "Tty") else separated_output)
