@@ -95,7 +95,8 @@ def test_what_happens_to_containers_is_shown(real: Engine, witness: Witness, our
     until(lambda: witness.shows(identity) is ContainerState.EXITED, what="its end")
     ours.remove(identity)
     until(lambda: witness.shows(identity) is None, what="its removal")
-    assert {"create", "start", "pause", "die", "destroy"} <= {event.action for event in witness.events}
+    actions = {"create", "start", "pause", "die", "destroy"}  # the list may know sooner than the events tell
+    until(lambda: actions <= {event.action for event in witness.events}, what="the events of all that")
     assert [state.connected for state in witness.states] == [True]
 
 

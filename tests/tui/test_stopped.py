@@ -48,6 +48,15 @@ def readers(pid: int) -> int:
     return sum(each in SELECTS for each in calls)
 
 
+def left(person: Seat, pid: int) -> bool:
+    """Press q; whether it has ended within a second."""
+    person.pane.keys("q")
+    end = time.monotonic() + 1
+    while alive(pid) and time.monotonic() < end:
+        time.sleep(0.05)
+    return not alive(pid)
+
+
 def pressed(person: Seat, key: str, heard: str) -> bool:
     """Press a key; whether what it does shows within a second."""
     person.pane.keys(key)
@@ -74,8 +83,7 @@ def test_stopped_and_gone_on_with_as_often_as_wanted_it_hears_and_leaves(person:
         for key, heard in (("3", "[Processes"), ("1", "[Containers")):
             wait(partial(pressed, person, key, heard), what=f"{key} is heard")
         wait(lambda: readers(pid) == 1, what="one reader, not one more with each stop")
-    person.pane.keys("q")
-    wait(lambda: not alive(pid), what="its end", shown=person.pane.capture)
+    wait(lambda: left(person, pid), what="its end", shown=person.pane.capture)
     wait(lambda: person.modes == CALM, what="the terminal as it was")
     assert person.sane() == before
 
@@ -91,8 +99,8 @@ def test_sent_to_the_background_it_waits_there(person: Seat) -> None:
     wait(lambda: state(pid) == STOPPED, what="it to wait", shown=person.pane.capture)
     person.type("fg")
     person.pane.wait_for("[Containers", patience_s=PATIENCE_S)
-    person.pane.keys("q")
-    wait(lambda: not alive(pid) and not below(person.shell), what="its end", shown=person.pane.capture)
+    wait(lambda: left(person, pid), what="its end", shown=person.pane.capture)
+    wait(lambda: not below(person.shell), what="the end of all below it")
 
 
 def test_stopped_while_the_terminal_is_lent_it_waits_as_before(person: Seat, engine_modern: Engine) -> None:
@@ -114,8 +122,7 @@ def test_stopped_while_the_terminal_is_lent_it_waits_as_before(person: Seat, eng
     person.pane.keys("Enter")
     person.pane.wait_for("[Containers", patience_s=PATIENCE_S)
     wait(lambda: readers(pid) == 1, what="one reader")
-    person.pane.keys("q")
-    wait(lambda: not alive(pid), what="its end", shown=person.pane.capture)
+    wait(lambda: left(person, pid), what="its end", shown=person.pane.capture)
     assert person.sane() == before
 
 
