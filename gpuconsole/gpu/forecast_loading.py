@@ -98,7 +98,7 @@ def loading_end(points: Sequence[Point], past: Past, settings: Settings) -> int 
 def _sharpness(points: Sequence[Point], index: int, past: Past, settings: Settings) -> float | None:
     """How many of the first later steps came at once before a point; None if loading did not end there."""
     base, end = points[index], points[-1]
-    gap = median((b.t - a.t) / b.steps for a, b in pairwise(points[index:]))
+    gap = _gap(points[index:])
     if gap <= 0:
         return None
     following = points[index + 1]
@@ -173,7 +173,7 @@ def _computing_began(points: Sequence[Point], past: Past) -> int | None:
     steps = sum(point.steps for point in later[1:])
     if index < 0 or steps < _RESTFUL or quiet.level < _LOADED * past.capacity:
         return None
-    gap = median((b.t - a.t) / b.steps for a, b in pairwise(later))
+    gap = _gap(later)
     if steps < _RESTLESS and gap < _RESTS * past.sampling_s:
         return None
     lasted = quiet.t - first.t
@@ -193,7 +193,7 @@ def _worked(points: Sequence[Point], past: Past, settings: Settings) -> int | No
     """
     for index in range(len(points) - 1 - settings.steps, -1, -1):
         base, following, *later = points[index:]
-        gap = max(median((b.t - a.t) / b.steps for a, b in pairwise([following, *later])), past.sampling_s)
+        gap = max(_gap([following, *later]), past.sampling_s)
         rest = following.t - base.t - past.sampling_s
         if rest < _WORKED_FOR * gap or following.steps > 1 or base.level < _LOADED * past.capacity:
             continue
@@ -212,8 +212,13 @@ def _at_work_when_found(points: Sequence[Point], past: Past) -> int | None:
         return None
     if last.busy_s - first.busy_s < _AT_WORK * (last.t - first.t):
         return None
-    gap = median((b.t - a.t) / b.steps for a, b in pairwise(points))
+    gap = _gap(points)
     return 0 if gap >= _RESTS * past.sampling_s else None
+
+
+def _gap(points: Sequence[Point]) -> float:
+    """Seconds from one step to the next."""
+    return median((b.t - a.t) / b.steps for a, b in pairwise(points))
 
 
 def _pace(a: Point, b: Point) -> float:

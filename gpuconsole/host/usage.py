@@ -207,12 +207,8 @@ def _number(text: str) -> int | None:
 
 def _field(text: str, name: str) -> int | None:
     """The number after ``name`` at the beginning of a line."""
-    words = f"{name} "
-    start = 0 if text.startswith(words) else text.find(f"\n{words}") + 1
-    if start == 0 and not text.startswith(words):
-        return None
-    end = text.find("\n", start)
-    return _number(text[start + len(words) : end if end >= 0 else len(text)])
+    _, found, rest = f"\n{text}".partition(f"\n{name} ")
+    return _number(rest.partition("\n")[0]) if found else None
 
 
 def pids_of(containers: Iterable[tuple[str, int | None]]) -> dict[str, int]:

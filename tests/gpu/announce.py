@@ -16,9 +16,7 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -29,6 +27,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
+from tests.tui.person import inert  # noqa: E402
 from tests.tui.witness import (  # noqa: E402
     Seen,
     Witness,
@@ -38,7 +37,6 @@ from tests.tui.witness import (  # noqa: E402
     announced_in_tmux,
 )
 
-_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _WORK = """
 import time, torch
 GIB = 2**30
@@ -67,14 +65,6 @@ _PLACES: dict[str, Callable[[Seen], bool]] = {
     "status": announced_in_status,
     "tmux": announced_in_tmux,
 }
-
-
-def inert(text: str) -> str:
-    """The text without what tells one machine from another, each line as long as it was."""
-    name = socket.gethostname().partition(".")[0]
-    if len(name) > 2:
-        text = text.replace(name, "gpu-box".ljust(len(name))[: len(name)])
-    return _UUID.sub("00000000-0000-4000-8000-000000000000", text)
 
 
 def shown(title: str, seen: Seen) -> str:

@@ -12,10 +12,8 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import shlex
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -26,17 +24,7 @@ sys.path.insert(0, str(ROOT))
 
 from tests.rig.terminal import Terminal  # noqa: E402
 from tests.tui.in_tmux import wait  # noqa: E402
-from tests.tui.person import MOST_KEYS, Person, from_a_free_gpu  # noqa: E402
-
-_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-
-
-def inert(text: str) -> str:
-    """The text without what tells one machine from another, each line as long as it was."""
-    name = socket.gethostname().partition(".")[0]
-    if len(name) > 2:
-        text = text.replace(name, "gpu-box".ljust(len(name))[: len(name)])
-    return _UUID.sub("00000000-0000-4000-8000-000000000000", text)
+from tests.tui.person import MOST_KEYS, Person, from_a_free_gpu, inert  # noqa: E402
 
 
 def main() -> int:

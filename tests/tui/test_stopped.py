@@ -7,6 +7,7 @@ import shlex
 import signal
 import sys
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -48,22 +49,18 @@ def readers(pid: int) -> int:
     return sum(each in SELECTS for each in calls)
 
 
-def left(person: Seat, pid: int) -> bool:
-    """Press q; whether it has ended within a second."""
-    person.pane.keys("q")
-    end = time.monotonic() + 1
-    while alive(pid) and time.monotonic() < end:
-        time.sleep(0.05)
-    return not alive(pid)
-
-
-def pressed(person: Seat, key: str, heard: str) -> bool:
-    """Press a key; whether what it does shows within a second."""
+def pressed(person: Seat, key: str, heard: Callable[[], bool]) -> bool:
+    """Press a key; whether it was heard within a second."""
     person.pane.keys(key)
     end = time.monotonic() + 1
-    while heard not in person.pane.capture() and time.monotonic() < end:
+    while not heard() and time.monotonic() < end:
         time.sleep(0.05)
-    return heard in person.pane.capture()
+    return heard()
+
+
+def shows(person: Seat, text: str) -> bool:
+    """Whether the pane shows it."""
+    return text in person.pane.capture()
 
 
 @pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGTSTP], ids=["STOP", "TSTP"])
@@ -81,9 +78,9 @@ def test_stopped_and_gone_on_with_as_often_as_wanted_it_hears_and_leaves(person:
         person.pane.wait_for("[Containers", patience_s=PATIENCE_S)
         # What is typed before it has the terminal again is dropped, as by other programs: a person presses once more.
         for key, heard in (("3", "[Processes"), ("1", "[Containers")):
-            wait(partial(pressed, person, key, heard), what=f"{key} is heard")
+            wait(partial(pressed, person, key, partial(shows, person, heard)), what=f"{key} is heard")
         wait(lambda: readers(pid) == 1, what="one reader, not one more with each stop")
-    wait(lambda: left(person, pid), what="its end", shown=person.pane.capture)
+    wait(lambda: pressed(person, "q", lambda: not alive(pid)), what="its end", shown=person.pane.capture)
     wait(lambda: person.modes == CALM, what="the terminal as it was")
     assert person.sane() == before
 
@@ -99,7 +96,7 @@ def test_sent_to_the_background_it_waits_there(person: Seat) -> None:
     wait(lambda: state(pid) == STOPPED, what="it to wait", shown=person.pane.capture)
     person.type("fg")
     person.pane.wait_for("[Containers", patience_s=PATIENCE_S)
-    wait(lambda: left(person, pid), what="its end", shown=person.pane.capture)
+    wait(lambda: pressed(person, "q", lambda: not alive(pid)), what="its end", shown=person.pane.capture)
     wait(lambda: not below(person.shell), what="the end of all below it")
 
 
@@ -122,7 +119,7 @@ def test_stopped_while_the_terminal_is_lent_it_waits_as_before(person: Seat, eng
     person.pane.keys("Enter")
     person.pane.wait_for("[Containers", patience_s=PATIENCE_S)
     wait(lambda: readers(pid) == 1, what="one reader")
-    wait(lambda: left(person, pid), what="its end", shown=person.pane.capture)
+    wait(lambda: pressed(person, "q", lambda: not alive(pid)), what="its end", shown=person.pane.capture)
     assert person.sane() == before
 
 
