@@ -25,7 +25,7 @@ NEARLY = 0.02
 
 GROWTH = {
     "leak-oom", "stairs-oom", "sequence-grows", "two-leaks", "tenant-leak", "changing-leak", "growing-leak",
-    "leak-hidden", "leak-expandable", "leak-async", "plateau-leak", "saw-leak", "validation-grows",
+    "leak-hidden", "leak-expandable", "leak-async", "slow-leak", "plateau-leak", "saw-leak", "validation-grows",
     "validation-cached", "cycles-oom", "fragments-oom", "ram-leak", "shm-fills",
 }  # fmt: skip
 """Classes whose end can be foreseen: growth from a settled base."""

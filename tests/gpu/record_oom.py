@@ -286,6 +286,8 @@ def main() -> int:
     parser.add_argument("-o", dest="out", type=Path, required=True)
     parser.add_argument("--plan", type=Path, required=True)
     parser.add_argument("--only", default="*", help="pattern of classes")
+    parser.add_argument("--half", choices=("tune", "judge"), help="only runs of this half")
+    parser.add_argument("--gpu", type=int, metavar="N", help="on this GPU alone")
     parser.add_argument("--from", dest="first", type=int, default=1, metavar="N", help="begin with the plan's Nth run")
     parser.add_argument("--budget-s", type=float, default=520)
     parser.add_argument("--pretend", type=int, metavar="GPUS", help="workloads that only say what they would hold")
@@ -296,7 +298,8 @@ def main() -> int:
     for number, run in enumerate(tomllib.loads(options.plan.read_text())["run"], 1):
         run["name"] = f"run-{number:03d}"
         recorded = (options.out / f"{run['name']}.jsonl.gz").exists()
-        if number >= options.first and fnmatch.fnmatch(run["class"], options.only) and not recorded:
+        half = options.half in (None, run["half"])
+        if number >= options.first and half and fnmatch.fnmatch(run["class"], options.only) and not recorded:
             runs.put(run)
     driver = None
     if options.pretend:
@@ -307,7 +310,8 @@ def main() -> int:
 
             pynvml.nvmlInit()
             driver = pynvml.nvmlSystemGetDriverVersion()
-            gpus = [Nvml(index) for index in range(pynvml.nvmlDeviceGetCount())]
+            there = range(pynvml.nvmlDeviceGetCount())
+            gpus = [Nvml(index) for index in there if options.gpu in (None, index)]
         except Exception as error:
             print(f"record_oom: NVML does not answer: {error}", file=sys.stderr)
             return 3
@@ -317,8 +321,8 @@ def main() -> int:
         lane.start()
     for lane in lanes:
         lane.join()
-    there = len(list(options.out.glob("run-*.jsonl.gz")))
-    print(f"{there} recordings in all, {sum(lane.failed for lane in lanes)} failed")
+    files = len(list(options.out.glob("run-*.jsonl.gz")))
+    print(f"{files} recordings in all, {sum(lane.failed for lane in lanes)} failed")
     return 1 if any(lane.failed for lane in lanes) else 0
 
 
