@@ -34,12 +34,16 @@ class Settings:
         self.readonly = readonly
         self._session: Session | None = None
 
-    def session(self) -> Session:
-        """The session; opened on first use, closed when the command ends."""
+    def session(self, *, one_look: bool = False) -> Session:
+        """The session; opened on first use, closed when the command ends.
+
+        Args:
+            one_look: The command looks at the GPUs once, and is over.
+        """
         if self._session is None:
             from gpuconsole.services.session import Session
 
-            self._session = Session(host=self.host)
+            self._session = Session(host=self.host, one_look=one_look)
         return self._session
 
     def may_change(self, what: str) -> None:

@@ -35,7 +35,7 @@ def show_status(settings: Settings, *, as_json: bool = False, watch: float | Non
         return _for_tmux(settings)
     from gpuconsole.services.overview import Overview
 
-    overview = Overview(settings.session(), remembering=True)
+    overview = Overview(settings.session(one_look=watch is None), remembering=True)
     if watch is not None:
         _watch(overview, as_json=as_json, every_s=watch)
         return ExitCode.OK
@@ -51,7 +51,7 @@ def _for_tmux(settings: Settings) -> int:
     from gpuconsole.cli.status_line import tmux_line
     from gpuconsole.services.glance import glance
 
-    seen = glance(settings.session())
+    seen = glance(settings.session(one_look=True))
     data(glyphs_of_stdout().text(tmux_line(seen, colour=not os.environ.get("NO_COLOR"))))
     return ExitCode.OK if seen.snapshot.problem is None else ExitCode.NO_GPU
 

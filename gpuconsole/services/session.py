@@ -23,13 +23,15 @@ class Session:
 
     Args:
         host: Address of the engine (``unix://…``, ``tcp://…``, ``ssh://…``); None takes the one ``docker ps`` would.
+        one_look: The GPUs will be looked at once, and what gets there soonest is best.
     """
 
     recorded: ClassVar[bool] = False
     """It is played from a recording: files and processes of this machine are not those of the recorded one."""
 
-    def __init__(self, *, host: str | None = None) -> None:
+    def __init__(self, *, host: str | None = None, one_look: bool = False) -> None:
         self._host = host
+        self._one_look = one_look
         self._gpus: GpuSource | None = None
         self._engine: Engine | None = None
         self._pull_space: PullSpace | None = None
@@ -50,7 +52,7 @@ class Session:
         if self._gpus is None:
             from gpuconsole.gpu.nvml.source import NvmlSource
 
-            self._gpus = NvmlSource()
+            self._gpus = NvmlSource(direct=self._one_look)
         return self._gpus
 
     @property

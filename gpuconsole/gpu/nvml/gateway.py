@@ -25,7 +25,7 @@ class Failure:
 
 
 class Gateway:
-    """NVML through nvidia-ml-py. It never raises for what library or driver do."""
+    """NVML through nvidia-ml-py, or through a binding with its names. It never raises for what library or driver do."""
 
     def __init__(self, binding: Any) -> None:
         self._binding = binding
@@ -42,6 +42,13 @@ class Gateway:
         if not all(hasattr(pynvml, name) for name in _NEEDED):
             return codes.WRONG_BINDING
         return cls(pynvml)
+
+    @classmethod
+    def direct(cls) -> Self:
+        """The binding of our own, which is there sooner and has what a snapshot asks."""
+        from gpuconsole.gpu.nvml.direct import Direct
+
+        return cls(Direct())
 
     def start(self) -> Failure | None:
         """Load the library unless it is loaded, and start it; each start needs one :meth:`stop`."""

@@ -24,11 +24,15 @@ class Reader:
     Args:
         refresh_s: How old the readings that are slow or seldom change may grow.
         sysfs: Where the kernel shows its devices.
+        direct: Ask through the binding of our own instead of nvidia-ml-py.
     """
 
-    def __init__(self, *, refresh_s: float = 30.0, sysfs: str | os.PathLike[str] = "/sys") -> None:
+    def __init__(
+        self, *, refresh_s: float = 30.0, sysfs: str | os.PathLike[str] = "/sys", direct: bool = False
+    ) -> None:
         self._refresh_s = refresh_s
         self._sysfs = sysfs
+        self._direct = direct
         self._gateway: Gateway | None = None
         self._started_at = 0.0
         self._versions: dict[str, str] = {}
@@ -86,14 +90,14 @@ class Reader:
 
     def successor(self) -> Reader:
         """A reader that starts anew, and knows which driver this process loaded: the binding never unloads it."""
-        successor = Reader(refresh_s=self._refresh_s, sysfs=self._sysfs)
+        successor = Reader(refresh_s=self._refresh_s, sysfs=self._sysfs, direct=self._direct)
         successor._first_driver = self._first_driver
         return successor
 
     def _started(self) -> Gateway | Problem:
         if self._gateway is not None:
             return self._gateway
-        gateway = Gateway.open()
+        gateway = Gateway.direct() if self._direct else Gateway.open()
         if isinstance(gateway, Problem):
             return gateway
         failure = gateway.start()

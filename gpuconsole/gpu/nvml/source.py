@@ -56,6 +56,7 @@ class NvmlSource:
         start_limit_s: The same until it has answered once: without persistence mode each GPU starts up first.
         refresh_s: How old readings that are slow or seldom change may grow.
         sysfs: Where the kernel shows its devices.
+        direct: Ask through the binding of our own, which is there sooner than nvidia-ml-py: for a single look.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class NvmlSource:
         start_limit_s: float = 20.0,
         refresh_s: float = 30.0,
         sysfs: str | os.PathLike[str] = "/sys",
+        direct: bool = False,
     ) -> None:
         self._limit_s = limit_s
         self._start_limit_s = start_limit_s
@@ -72,7 +74,7 @@ class NvmlSource:
         """Held by who waits for the driver: one question at a time."""
         self._lock = threading.Lock()
         """Guards the two below, and is never held while anybody waits."""
-        self._reader = Reader(refresh_s=refresh_s, sysfs=sysfs)
+        self._reader = Reader(refresh_s=refresh_s, sysfs=sysfs, direct=direct)
         self._look: _Look | None = None
         self._last: GpuSnapshot | None = None
 
