@@ -13,6 +13,10 @@ from textual.pilot import Pilot
 from gpuconsole.services.desk import Desk
 from gpuconsole.services.session import Session
 from gpuconsole.tui.app import ConsoleApp
+from tests.tui.quiet import quiet
+
+PATIENCE_S = 60.0
+"""However much else the machine has to do."""
 
 
 def console(host: str | None, tmp_path: Path, **options: Any) -> ConsoleApp:
@@ -20,12 +24,13 @@ def console(host: str | None, tmp_path: Path, **options: Any) -> ConsoleApp:
     return ConsoleApp(Desk(Session(host=host), runs_path=tmp_path / "runs.db"), **options)
 
 
-async def until(pilot: Pilot[Any], true: Callable[[], object], *, seconds: float = 20.0, what: str = "") -> None:
-    """Wait until ``true`` holds."""
+async def until(pilot: Pilot[Any], true: Callable[[], object], *, seconds: float = PATIENCE_S, what: str = "") -> None:
+    """Wait until ``true`` holds, and then until what follows from it is done and drawn too."""
     end = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < end, f"not within {seconds} s: {what or true}\n{shown(pilot.app)}"
         await pilot.pause(0.05)
+    await quiet(pilot.app)
 
 
 def shown(app: App[Any]) -> str:
