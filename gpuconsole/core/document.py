@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 from collections.abc import Mapping
 from enum import Enum
 from typing import Any
+
+from gpuconsole.core.records import fields, is_dataclass
 
 SCHEMA_VERSION = 1
 
@@ -20,8 +21,8 @@ def jsonable(value: object) -> Any:
     Raises:
         TypeError: A type JSON has no form for.
     """
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        written = [field.name for field in dataclasses.fields(value) if not field.metadata.get("derived")]
+    if is_dataclass(value) and not isinstance(value, type):
+        written = [field.name for field in fields(value) if not field.metadata.get("derived")]
         return {name: jsonable(getattr(value, name)) for name in written}
     if isinstance(value, Enum):
         return value.value

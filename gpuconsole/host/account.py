@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
+
+from gpuconsole.core.records import dataclass
 
 if TYPE_CHECKING:
     from gpuconsole.host.model import Holder

@@ -8,9 +8,9 @@ readings: what is too much is taken from the largest. So the sum is always right
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
+from gpuconsole.core.records import replace
 from gpuconsole.core.text import size
 from gpuconsole.gpu.model import Gpu, Mig
 from gpuconsole.host.account import LISTED, Account, MemoryOf, Part, PartKind

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from gpuconsole.core.records import replace
 from gpuconsole.gpu.model import Gpu, ProcessKind
 from gpuconsole.host.account import Account, Part, PartKind
 from gpuconsole.host.accounting import NOBODY, TOO_LITTLE, UNATTRIBUTED_FROM

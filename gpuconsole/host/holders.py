@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
 from functools import partial
 
+from gpuconsole.core.records import fields
 from gpuconsole.core.text import plain_line
 from gpuconsole.gpu.model import Gpu, GpuProcess, GpuSnapshot
 from gpuconsole.host.accounting import NO_SHARE, SystemMemory, account_of, account_of_instance, distinct

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from gpuconsole.core.records import dataclass, field
 from gpuconsole.gpu.model import Gpu, GpuSnapshot, ProcessKind
 from gpuconsole.host.account import Account
 from gpuconsole.host.processes import ProcessFacts

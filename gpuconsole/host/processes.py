@@ -9,10 +9,10 @@ import os
 import pwd
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from gpuconsole.core.records import dataclass, field
 from gpuconsole.core.text import plain_line
 from gpuconsole.host.cgroup import UnknownContainer, read_container_id, read_text
 

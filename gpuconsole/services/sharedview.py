@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gpuconsole.core.records import replace
 from gpuconsole.gpu.forecast_model import Assessment, Subject
 
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Self
 
+from gpuconsole.core.records import dataclass
 from gpuconsole.gpu.nvml import codes
 from gpuconsole.gpu.nvml.codes import Problem
 

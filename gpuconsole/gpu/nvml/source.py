@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
 from time import time
 from typing import TYPE_CHECKING
 
+from gpuconsole.core.records import replace
 from gpuconsole.gpu.model import GpuSnapshot
 from gpuconsole.gpu.nvml.codes import not_answering
 from gpuconsole.gpu.nvml.reader import Reader
