@@ -6,13 +6,13 @@ import errno
 import gc
 import os
 import sys
-from typing import TYPE_CHECKING
 
 from gpuconsole.cli.output import failure, talk
 from gpuconsole.cli.quick import is_single_look, needs_parser, run_quick
 from gpuconsole.cli.settings import debug_by_environment
 from gpuconsole.core.errors import ConsoleError, ExitCode
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import codecs
 import os
 import sys
-from typing import TYPE_CHECKING, NamedTuple
 
+from gpuconsole.core.records import dataclass
+
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -24,7 +26,8 @@ def styled(text: str, colour: str | None = None, *, bold: bool = False) -> str:
     return f"\x1b[{';'.join(codes)}m{text}\x1b[0m" if codes else text
 
 
-class Glyphs(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Glyphs:
     """How output may look."""
 
     unicode: bool = True

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any
 
 from gpuconsole.cli.glyphs import styled, writes_utf8
 from gpuconsole.core.errors import ConsoleError, Refused
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
 
 def data(text: str) -> None:

@@ -7,10 +7,10 @@ command line, their help and their mistakes too, is click's.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from gpuconsole.cli.settings import HOST_VARIABLE, Settings
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from gpuconsole.core.errors import Refused
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from gpuconsole.services.session import Session
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from gpuconsole.cli.glyphs import Glyphs
 from gpuconsole.cli.tables import Column, table
 from gpuconsole.core.text import size
@@ -11,6 +9,10 @@ from gpuconsole.host.account import Part, PartKind
 from gpuconsole.host.accounting import NOBODY, UNATTRIBUTED_FROM, account_in
 from gpuconsole.host.model import GpuView, Holder, HostView
 from gpuconsole.host.processes import BLIND, WINDOWS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _COLUMNS = (
     Column("GPU"), Column("CONTAINER", flexible=True), Column("PID", "right"), Column("USER", flexible=True),

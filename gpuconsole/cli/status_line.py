@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from gpuconsole.core.text import eta, shorten
 from gpuconsole.gpu.names import short_name
 from gpuconsole.gpu.state import MemoryState
 from gpuconsole.host.state import ahead_of, memory_state
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from gpuconsole.gpu.model import Gpu
     from gpuconsole.host.seen import GpuSeen, HostSeen

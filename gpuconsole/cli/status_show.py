@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
 
 from gpuconsole.cli.glyphs import glyphs_of_stdout
 from gpuconsole.cli.output import data, json_data
 from gpuconsole.core.errors import DriverMissing, ExitCode
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from gpuconsole.cli.settings import Settings
     from gpuconsole.host.account import Account, Share
     from gpuconsole.host.model import GpuView, HostView

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import NamedTuple
 
 from gpuconsole.cli.glyphs import Glyphs, styled
 from gpuconsole.cli.status_holders import holders_text, memory_remarks
 from gpuconsole.cli.status_line import COLOURS, alarms, word
 from gpuconsole.cli.tables import Column, table, wrapped
+from gpuconsole.core.records import dataclass
 from gpuconsole.core.text import gib
 from gpuconsole.gpu.model import Gpu, GpuStatus, Mig
 from gpuconsole.gpu.names import short_name
@@ -76,7 +76,8 @@ def _gpus(view: HostView, glyphs: Glyphs) -> str:
     return table(_GPU_COLUMNS, rows, width=glyphs.width)
 
 
-class _Memory(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Memory:
     """How much of a memory is in use, in bytes."""
 
     used: int | None

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import sys
 import unicodedata
-from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple
+
+from gpuconsole.core.records import dataclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Literal
 
 _FLOOR = 8
 """Cells below which a column is not narrowed: less of a name says nothing."""
@@ -15,7 +20,8 @@ _LEAST = 8
 """Cells that text is wrapped to at least, however narrow the terminal."""
 
 
-class Column(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Column:
     """A column of a table."""
 
     title: str

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import ClassVar
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import ClassVar
 
 
 class ExitCode(IntEnum):

@@ -194,7 +194,8 @@ def written_types(kind: type) -> dict[str, Any]:
     hints: dict[str, Any] = {}
     for base in reversed(kind.__mro__):
         own = {name: hint for name, hint in vars(base).get("__annotations__", {}).items() if name not in derived}
-        names = vars(sys.modules[base.__module__])
+        # A module that must be there fast imports this for type checkers only.
+        names = {"Mapping": Mapping} | vars(sys.modules[base.__module__])
         hints |= typing.get_type_hints(types.SimpleNamespace(__annotations__=own), names)
     return hints
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import NamedTuple
+
+from gpuconsole.core.records import dataclass
 
 # A string sequence that is never closed ends with its line, so that it cannot hide what follows.
 _ESCAPES = r"""
@@ -28,7 +29,8 @@ _LINE_BREAKS = r"\r\n|[\u2028\u2029\x85]"
 _BACKSPACES = r"[^\x08\n]\x08"
 
 
-class _Patterns(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Patterns:
     """What is looked for in text from outside."""
 
     escapes: re.Pattern[str]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
 
 from gpuconsole.core.records import dataclass
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from gpuconsole.host.model import Holder
 
 
@@ -81,7 +82,8 @@ class Account:
         return sum(part.bytes for part in self.parts if part.kind in kinds)
 
 
-class Share(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Share:
     """What a container, a user, or nobody known has of a memory."""
 
     name: str | None

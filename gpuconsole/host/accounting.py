@@ -7,15 +7,19 @@ readings: what is too much is taken from the largest. So the sum is always right
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
-
-from gpuconsole.core.records import replace
+from gpuconsole.core.records import dataclass, replace
 from gpuconsole.core.text import size
 from gpuconsole.gpu.model import Gpu, Mig
 from gpuconsole.host.account import LISTED, Account, MemoryOf, Part, PartKind
 from gpuconsole.host.model import GpuView, Holder
 from gpuconsole.host.processes import ENDED, REUSED
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    Why = Callable[[int], str]
+    """Gives the reason for so many bytes that no process explains."""
 
 NOBODY = "no process that the driver lists explains it"
 UNATTRIBUTED_FROM = 64 * 2**20
@@ -27,11 +31,9 @@ DEFUNCT = "it has ended, and gives its memory back once its parent has noticed (
 _DISCREPANCY_FROM = 2**20
 """Smaller contradictions between two readings are not worth a word."""
 
-Why = Callable[[int], str]
-"""Gives the reason for so many bytes that no process explains."""
 
-
-class SystemMemory(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class SystemMemory:
     """The memory of the machine, as the kernel counts it."""
 
     total_bytes: int
@@ -104,7 +106,8 @@ def distinct(holders: Iterable[Holder]) -> tuple[Holder, ...]:
     return tuple(one for (pid, mig_uuid), one in merged.items() if mig_uuid is not None or pid not in inside)
 
 
-class _Figures(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Figures:
     """What the driver says of a memory."""
 
     total: int

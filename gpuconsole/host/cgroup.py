@@ -21,10 +21,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from pathlib import Path
 
 _ID = r"[0-9a-f]{64}"

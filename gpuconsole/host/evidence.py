@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
 
-from gpuconsole.core.records import replace
+from gpuconsole.core.records import dataclass, replace
 from gpuconsole.gpu.model import Gpu, ProcessKind
 from gpuconsole.host.account import Account, Part, PartKind
 from gpuconsole.host.accounting import NOBODY, TOO_LITTLE, UNATTRIBUTED_FROM
 from gpuconsole.host.model import Holder
 from gpuconsole.host.processes import BLIND, BLIND_HINT, WINDOWS, ProcessFacts, ProcessTable
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from gpuconsole.host.openers import Openers
 
 LONG_ENDED = "it ended a while ago and is still listed: its memory is stuck, or it runs in a virtual machine"
@@ -29,7 +30,8 @@ _MOST_GONE = 16
 """Of each GPU; the oldest go, so that a machine whose processes last a moment costs no more to look at."""
 
 
-class _Gone(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Gone:
     """A process that was on a GPU and is not listed any more."""
 
     holder: Holder

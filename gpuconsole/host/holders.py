@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from functools import partial
 
 from gpuconsole.core.records import fields
@@ -12,6 +11,10 @@ from gpuconsole.host.accounting import NO_SHARE, SystemMemory, account_of, accou
 from gpuconsole.host.evidence import Evidence
 from gpuconsole.host.model import GpuView, Holder, HostView
 from gpuconsole.host.processes import BLIND, BLIND_HINT, WINDOWS, ProcessFacts, ProcessTable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
 
 
 class HolderTable:

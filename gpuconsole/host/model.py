@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
-
 from gpuconsole.core.records import dataclass, field
 from gpuconsole.gpu.model import Gpu, GpuSnapshot, ProcessKind
 from gpuconsole.host.account import Account
 from gpuconsole.host.processes import ProcessFacts
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gpuconsole.gpu.forecast_model import Assessment, MemorySample
 
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 import os
 import pwd
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from gpuconsole.core.records import dataclass, field
 from gpuconsole.core.text import plain_line
 from gpuconsole.host.cgroup import UnknownContainer, read_container_id, read_text
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from pathlib import Path
 
 _INITIAL_PID_NAMESPACE = "pid:[4026531836]"

@@ -5,11 +5,10 @@ From a single look only five of the words can be told; the others need a history
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpuconsole.gpu.model import GpuStatus
 from gpuconsole.gpu.state import MemoryState
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from gpuconsole.host.seen import Ahead, GpuSeen
 

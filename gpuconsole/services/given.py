@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
 
-from gpuconsole.core.records import replace
+from gpuconsole.core.records import dataclass, replace
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from gpuconsole.engine.model import Container
@@ -22,7 +22,8 @@ _SEARCH_S = 0.1
 """On a machine with very many processes the search is given up: what is not found counts as ended."""
 
 
-class Launched(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Launched:
     """A container that was launched from here, and whose end is not remembered."""
 
     id: str

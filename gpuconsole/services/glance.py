@@ -5,12 +5,12 @@ No process is looked at: that somebody holds a GPU, the driver's list says by it
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
-
+from gpuconsole.core.records import dataclass, replace
 from gpuconsole.gpu.state import MemoryState
 from gpuconsole.host.state import state_of_one_look
 from gpuconsole.services.shared import read_shared
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from gpuconsole.services.shared import Ahead
 
 
-class GpuGlance(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class GpuGlance:
     """One GPU."""
 
     gpu: Gpu
@@ -28,7 +29,8 @@ class GpuGlance(NamedTuple):
     outlook: Ahead | None = None
 
 
-class HostGlance(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class HostGlance:
     """All of them."""
 
     snapshot: GpuSnapshot
@@ -67,4 +69,4 @@ def _known(seen: GpuGlance, given: Mapping[str, tuple[str, ...]], ahead: Mapping
     from gpuconsole.services.given import of_gpu
 
     uuid = seen.gpu.uuid
-    return seen._replace(given_to=of_gpu(seen.gpu, given), outlook=ahead.get(uuid) if uuid else None)
+    return replace(seen, given_to=of_gpu(seen.gpu, given), outlook=ahead.get(uuid) if uuid else None)

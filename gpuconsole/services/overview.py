@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
-
 from gpuconsole.host.holders import HolderTable
 from gpuconsole.host.processes import ProcessTable
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from gpuconsole.gpu.model import GpuSnapshot
     from gpuconsole.host.model import HostView
     from gpuconsole.services.session import Session

@@ -7,8 +7,11 @@ something stay, and so does the rest of the text.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
 
 MASK = "********"
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, ClassVar
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import ClassVar
 
     from gpuconsole.engine.endpoint import Endpoint
     from gpuconsole.engine.protocol import Engine

@@ -12,15 +12,17 @@ import math
 import os
 import stat
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpuconsole.core.paths import state_folder
+from gpuconsole.core.records import dataclass, field, replace
 from gpuconsole.core.text import plain_line
 from gpuconsole.gpu.state import MemoryState
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+    from typing import Any
 
 SCHEMA = "gpuconsole.shared/1"
 MOST_BYTES = 256 * 1024
@@ -35,7 +37,8 @@ _NAMES_S = 3600.0
 _LONGEST_WORDS = 300
 
 
-class Ahead(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Ahead:
     """What the forecaster said of a memory."""
 
     state: MemoryState
@@ -45,7 +48,8 @@ class Ahead(NamedTuple):
     why: str
 
 
-class SharedProcess(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class SharedProcess:
     """What is ahead of a process on a GPU."""
 
     gpu_uuid: str
@@ -55,7 +59,8 @@ class SharedProcess(NamedTuple):
     ahead: Ahead
 
 
-class Shared(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Shared:
     """What the file says."""
 
     writer: str
@@ -68,12 +73,12 @@ class Shared(NamedTuple):
     """Between two of its looks."""
     fresh: bool
     """What is ahead still counts."""
-    gpus: Mapping[str, Ahead] = {}
+    gpus: Mapping[str, Ahead] = field(default_factory=dict)
     """By UUID; empty unless it is fresh."""
     processes: tuple[SharedProcess, ...] = ()
     given: Mapping[str, tuple[str, ...]] | None = None
     """UUID of a GPU → names of running containers that were given it; None where that is not known, or not fresh."""
-    names: Mapping[str, str] = {}
+    names: Mapping[str, str] = field(default_factory=dict)
     """Id of a container → its name."""
     names_at: float = 0.0
     """When an engine told them."""
@@ -158,7 +163,8 @@ def _shared(data: Any) -> Shared | None:
         return said
     gpus = data["gpus"].items()
     given = data["given"]
-    return said._replace(
+    return replace(
+        said,
         gpus={str(uuid): _ahead(each, age) for uuid, each in gpus},
         processes=tuple(
             SharedProcess(str(uuid), int(pid), _number(started), _ahead(each, age))

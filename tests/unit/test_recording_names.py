@@ -6,7 +6,7 @@ import dataclasses
 import json
 import os
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Any
 
@@ -28,6 +28,10 @@ from gpuconsole.services.runs import Run
 
 UUID = "b7a1c9d4-1f3e-4a5b-8c2d-9e0f1a2b3c4d"
 OTHER = "c8a1c9d4-1f3e-4a5b-8c2d-9e0f1a2b3c4d"
+
+
+LOCAL = {"Assessment": Assessment, "MemorySample": MemorySample, "Mapping": Mapping}
+"""What modules of types import for type checkers only."""
 
 
 @pytest.fixture
@@ -184,7 +188,7 @@ def chosen(kind: Any, field: str = "", seen: set[Any] | None = None) -> Iterator
         if kind in seen:
             return
         seen.add(kind)
-        hints = typing.get_type_hints(kind, localns={"Assessment": Assessment, "MemorySample": MemorySample})
+        hints = typing.get_type_hints(kind, localns=LOCAL)
         for each in dataclasses.fields(kind):
             if not each.metadata.get("derived"):
                 yield from chosen(hints[each.name], each.name, seen)

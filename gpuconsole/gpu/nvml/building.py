@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from typing import Any, NamedTuple
 
+from gpuconsole.core.records import dataclass
 from gpuconsole.gpu.model import Ecc, Gpu, GpuStatus, PcieLink
 from gpuconsole.gpu.nvml import codes
 from gpuconsole.gpu.nvml.gateway import Failure
 from gpuconsole.gpu.nvml.sheet import Sheet
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
 
 IDENTITY = ("name", "minor", "pci_bus_id", "compute_capability")
 """Fields that say who a GPU is; they never change."""
@@ -25,7 +29,8 @@ _FREQUENT = (
 )  # fmt: skip
 
 
-class Kept(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Kept:
     """Readings of a GPU that are slow or seldom change, and when they were taken."""
 
     values: Mapping[str, Any]

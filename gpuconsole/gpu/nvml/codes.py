@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from gpuconsole.core.records import dataclass
 
 UNINITIALIZED = 1
 INVALID_ARGUMENT = 2
@@ -56,7 +56,8 @@ def words(code: int) -> str:
     return _WORDS.get(code, f"the driver answered with error {code}")
 
 
-class Problem(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Problem:
     """Why there is nothing to read at all."""
 
     reason: str

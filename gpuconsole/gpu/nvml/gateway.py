@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
-
 from gpuconsole.core.records import dataclass
 from gpuconsole.gpu.nvml import codes
 from gpuconsole.gpu.nvml.codes import Problem
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Self
 
 _NEEDED = ("NVMLError", "nvmlInitWithFlags", "nvmlMemory_v2", "nvmlDeviceGetComputeRunningProcesses_v3")
 """What nvidia-ml-py has and the abandoned package of the same module name lacks."""

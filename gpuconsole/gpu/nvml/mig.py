@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from gpuconsole.gpu.model import GpuProcess, Mig
 from gpuconsole.gpu.nvml.codes import INVALID_ARGUMENT, NOT_FOUND
 from gpuconsole.gpu.nvml.gateway import Failure, Gateway
 from gpuconsole.gpu.nvml.processes import Entry, take_processes
 from gpuconsole.gpu.nvml.readings import take_memory
 from gpuconsole.gpu.nvml.sheet import Reading, Sheet, between, text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _NUMBER = between(0, 1 << 16)
 _IDENTITY = (

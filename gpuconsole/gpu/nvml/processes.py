@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, NamedTuple
-
+from gpuconsole.core.records import dataclass
 from gpuconsole.gpu.model import GpuProcess, ProcessKind
 from gpuconsole.gpu.nvml.codes import ABSENT, INSUFFICIENT_SIZE
 from gpuconsole.gpu.nvml.gateway import Failure
 from gpuconsole.gpu.nvml.sheet import Sheet
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
 
 PID_LIMIT = 1 << 22
 """No Linux numbers a process higher (PID_MAX_LIMIT)."""
@@ -24,7 +27,8 @@ _LISTS = (
 """A process in several lists is of the first kind that lists it."""
 
 
-class Entry(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Entry:
     """A process as NVML lists it, with the MIG instance by number."""
 
     pid: int

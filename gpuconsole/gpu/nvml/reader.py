@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Any
 
+from gpuconsole.core.records import replace
 from gpuconsole.gpu.model import Gpu, GpuSnapshot, GpuStatus
 from gpuconsole.gpu.nvml import codes
 from gpuconsole.gpu.nvml.building import IDENTITY, Kept, answering, breakdown, failed, loss, sleeping
@@ -16,6 +16,10 @@ from gpuconsole.gpu.nvml.mig import outside, take_migs
 from gpuconsole.gpu.nvml.processes import take_processes
 from gpuconsole.gpu.nvml.readings import take_frequent, take_seldom
 from gpuconsole.gpu.nvml.sheet import Reading, Sheet, text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class Reader:
@@ -117,7 +121,7 @@ class Reader:
     def _start_problem(self, failure: Failure) -> Problem:
         problem = codes.start_problem(failure.code, worked=self._first_driver is not None)
         if failure.code == codes.LIBRARY_NOT_FOUND and on_bus(self._sysfs) is False:
-            return problem._replace(hint=codes.NO_GPU_EITHER)
+            return replace(problem, hint=codes.NO_GPU_EITHER)
         return problem
 
     def _take_versions(self, gateway: Gateway) -> None:

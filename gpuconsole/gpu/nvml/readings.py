@@ -7,12 +7,15 @@ On an H200 with driver 580 a reading of the first kind takes 1–120 µs, of the
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any
 
 from gpuconsole.gpu.nvml.codes import ABSENT, NOT_SUPPORTED, words
 from gpuconsole.gpu.nvml.gateway import Failure, Gateway
 from gpuconsole.gpu.nvml.sheet import IMPOSSIBLE, Implausible, Reading, Sheet, between, text, watts
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 _SM_CLOCK, _MEMORY_CLOCK = 1, 2
 _CORRECTED, _UNCORRECTED = 0, 1

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
-
+from gpuconsole.core.records import dataclass
 from gpuconsole.core.text import plain_line
 from gpuconsole.gpu.nvml.codes import ABSENT
 from gpuconsole.gpu.nvml.gateway import Failure, Gateway
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 IMPOSSIBLE = "the driver gave an impossible value"
 
@@ -16,7 +19,8 @@ class Implausible(ValueError):
     """The library answered with a value that cannot be; the text says why it is not shown."""
 
 
-class Reading(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Reading:
     """One question to NVML and the field its answer goes to."""
 
     field: str

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 from time import time
-from typing import TYPE_CHECKING
 
 from gpuconsole.core.records import replace
 from gpuconsole.gpu.model import GpuSnapshot
 from gpuconsole.gpu.nvml.codes import not_answering
 from gpuconsole.gpu.nvml.reader import Reader
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
 
