@@ -34,6 +34,9 @@ def status(settings: Settings, as_json: bool, watch: float | None, tmux: bool) -
     Memory that no process explains is "unattributed"; below the table stands why. What the driver does not tell is
     shown as a dash; --json has the reason, and for each GPU an account whose parts add up to its memory.
 
+    CPU is what a process used between the last two looks of a --watch or of a console of yours that is open. Without
+    these there is one look only, and the table has CPU AVG: since the process began, as ps counts it.
+
     Where memory is going takes more than one look: while a console of yours is open, or a --watch runs, each GPU's
     state is theirs, with the time until it is full. In --json that is state, eta_s and why of each GPU.
     """

@@ -21,10 +21,12 @@ _COLUMNS = (
 _CPU_COLUMN = 6
 
 
-def holders_text(view: HostView, glyphs: Glyphs) -> str:
+def holders_text(view: HostView, glyphs: Glyphs, *, averaged: bool = False) -> str:
     """The table of who holds which GPU; empty when nobody does."""
     rows = [row for entry in view.gpus for row in _rows(entry)]
     columns = list(_COLUMNS)
+    if averaged:
+        columns[_CPU_COLUMN] = Column("CPU AVG", "right")
     if not any(holder.cpu_pct is not None for entry in view.gpus for holder in entry.holders):
         del columns[_CPU_COLUMN]
         for row in rows:

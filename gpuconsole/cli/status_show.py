@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from gpuconsole.host.model import GpuView, HostView
     from gpuconsole.services.overview import Overview
 
-_CPU_SPAN_S = 0.1
-"""CPU use is what happens between two looks; a single ``status`` for people takes the second so much later."""
-
 
 def show_status(settings: Settings, *, as_json: bool = False, watch: float | None = None, tmux: bool = False) -> int:
     """Look and write; returns the exit code.
@@ -60,16 +57,16 @@ def _for_tmux(settings: Settings) -> int:
 
 def _for_people(overview: Overview, view: HostView) -> None:
     from gpuconsole.cli.status_table import overview_text
+    from gpuconsole.host.processes import FIRST_LOOK
 
     snapshot = view.snapshot
     if snapshot.problem is not None:
         raise DriverMissing(snapshot.problem, hint=snapshot.hint or "")
-    if any(entry.holders for entry in view.gpus):
-        import time
-
-        time.sleep(_CPU_SPAN_S)
-        view = overview.look_at_holders(view)
-    data(overview_text(view, glyphs_of_stdout()))
+    # CPU use is what happens between two looks. Who watches may have shared it; else all of it is what ps says.
+    averaged = any(one.unknown.get("cpu_pct") == FIRST_LOOK for entry in view.gpus for one in entry.holders)
+    if averaged:
+        view = overview.averaged(view)
+    data(overview_text(view, glyphs_of_stdout(), averaged=averaged))
 
 
 def _watch(overview: Overview, *, as_json: bool, every_s: float) -> None:

@@ -44,13 +44,19 @@ _LOST_HINT = (
 _TITLES = re.compile(r"GPU +(UTIL|CONTAINER) ")
 
 
-def overview_text(view: HostView, glyphs: Glyphs) -> str:
-    """Everything ``status`` tells a person."""
+def overview_text(view: HostView, glyphs: Glyphs, *, averaged: bool = False) -> str:
+    """Everything ``status`` tells a person.
+
+    Args:
+        view: The GPUs and their holders.
+        glyphs: What the terminal can show.
+        averaged: The CPU use of the holders is that since each of them began.
+    """
     snapshot = view.snapshot
     parts = [_wrapped(f"driver {snapshot.driver_version or '–'} · CUDA {snapshot.cuda_version or '–'}", glyphs)]
     if view.gpus:
         parts += ["", _gpus(view, glyphs)]
-    holders = holders_text(view, glyphs)
+    holders = holders_text(view, glyphs, averaged=averaged)
     if holders:
         parts += ["", holders]
     remarks = [

@@ -76,6 +76,10 @@ class _Stat:
     resident_pages: int
 
 
+def _since_boot_s() -> float:
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
 def _read(path: str) -> bytes:
     with open(path, "rb") as file:
         return file.read()
@@ -132,7 +136,7 @@ class ProcessTable:
         if self.blind:
             reason = WINDOWS if self.windows else f"{BLIND}; {BLIND_HINT}"
             return {pid: ProcessFacts(pid, unknown=dict.fromkeys(FIELDS, reason)) for pid in pids}
-        listed_after_boot_s = time.clock_gettime(time.CLOCK_BOOTTIME) - (time.time() - listed_at)
+        listed_after_boot_s = _since_boot_s() - (time.time() - listed_at)
         found = {pid: self._facts(pid, listed_after_boot_s, known) for pid in pids}
         self._cpu = {pid: seen for pid, seen in self._cpu.items() if pid in found}
         return found
@@ -198,6 +202,15 @@ class ProcessTable:
             return None
         return round((stat.cpu_ticks - seen[1]) / self._ticks_per_s / (now - seen[2]) * 100, 1)
 
+    def average_cpu_pct(self, pid: int) -> float | None:
+        """CPU use since the process began, by its last look; None for one that was not found."""
+        seen = self._cpu.get(pid)
+        if seen is None:
+            return None
+        start_ticks, cpu_ticks, looked_at = seen
+        age_s = _since_boot_s() - (time.monotonic() - looked_at) - start_ticks / self._ticks_per_s
+        return round(cpu_ticks / self._ticks_per_s / max(age_s, 1 / self._ticks_per_s) * 100, 1)
+
     def _user(self, uid: int) -> str | None:
         if uid not in self._users:
             try:
@@ -213,7 +226,7 @@ class ProcessTable:
                 lines = _read(f"{self._proc}/stat").splitlines()
                 self._booted_at = float(next(line for line in lines if line.startswith(b"btime ")).split()[1])
             except (OSError, StopIteration, ValueError, IndexError):
-                self._booted_at = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+                self._booted_at = time.time() - _since_boot_s()
         return self._booted_at
 
     def _hides(self) -> bool:

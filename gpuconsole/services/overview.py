@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpuconsole.core.records import replace
 from gpuconsole.host.holders import HolderTable
 from gpuconsole.host.processes import ProcessTable
 
@@ -10,13 +11,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gpuconsole.gpu.model import GpuSnapshot
-    from gpuconsole.host.model import HostView
+    from gpuconsole.host.model import GpuView, Holder, HostView
     from gpuconsole.services.session import Session
     from gpuconsole.services.shared import Shared
 
 
 class Overview:
-    """Looks at the GPUs again and again; from the second look on it knows the CPU use of their holders.
+    """Looks at the GPUs again and again; from the second look on it knows the CPU use of their holders by itself.
 
     Args:
         session: The GPUs.
@@ -30,7 +31,8 @@ class Overview:
         self.shared: Shared | None = None
         """What consoles shared at the last look."""
         # Masked where they are read, so that no front end can show what it should not.
-        self._holders = HolderTable(ProcessTable(mask=_masked))
+        self._processes = ProcessTable(mask=_masked)
+        self._holders = HolderTable(self._processes)
 
     def look(self, *, details: bool = False, names: Mapping[str, str] | None = None) -> HostView:
         """Every GPU and its holders now; no driver and no GPU are a view whose snapshot has a ``problem``.
@@ -41,9 +43,19 @@ class Overview:
         """
         return self._view(self._session.gpus.snapshot(details=details), names)
 
-    def look_at_holders(self, view: HostView, *, names: Mapping[str, str] | None = None) -> HostView:
-        """``view`` with its holders looked up anew, the GPUs as they were."""
-        return self._view(view.snapshot, names)
+    def averaged(self, view: HostView) -> HostView:
+        """``view`` of one look with the CPU use of its holders since each of them began, as ``ps`` counts it."""
+        return replace(view, gpus=tuple(self._averaged(each) for each in view.gpus))
+
+    def _averaged(self, view: GpuView) -> GpuView:
+        return replace(view, holders=tuple(self._with_average(each) for each in view.holders))
+
+    def _with_average(self, holder: Holder) -> Holder:
+        average = self._processes.average_cpu_pct(holder.pid)
+        if average is None:
+            return holder
+        unknown = {field: reason for field, reason in holder.unknown.items() if field != "cpu_pct"}
+        return replace(holder, cpu_pct=average, unknown=unknown)
 
     def _view(self, snapshot: GpuSnapshot, names: Mapping[str, str] | None) -> HostView:
         if not self._remembering or not snapshot.gpus:

@@ -76,6 +76,8 @@ class Shared:
     gpus: Mapping[str, Ahead] = field(default_factory=dict)
     """By UUID; empty unless it is fresh."""
     processes: tuple[SharedProcess, ...] = ()
+    cpu: Mapping[int, tuple[float, float]] = field(default_factory=dict)
+    """Pid of a process on a GPU → when it began, and its CPU use at the writer's last look; empty unless fresh."""
     given: Mapping[str, tuple[str, ...]] | None = None
     """UUID of a GPU → names of running containers that were given it; None where that is not known, or not fresh."""
     names: Mapping[str, str] = field(default_factory=dict)
@@ -170,6 +172,7 @@ def _shared(data: Any) -> Shared | None:
             SharedProcess(str(uuid), int(pid), _number(started), _ahead(each, age))
             for uuid, pid, started, each in data["processes"]
         ),
+        cpu={int(pid): (_number(started), _number(pct)) for pid, started, pct in data.get("cpu", ())},
         given=None
         if given is None
         else {str(uuid): tuple(plain_line(str(name), limit=200) for name in each) for uuid, each in given.items()},

@@ -19,10 +19,11 @@ _LEEWAY_S = 2.0
 
 def with_shared(view: HostView, shared: Shared) -> HostView:
     """``view`` with what is fresh of ``shared``; what the view itself knows better stays."""
-    if not shared.gpus and not shared.processes:
+    if not shared.gpus and not shared.processes and not shared.cpu:
         return view
     processes = {(one.gpu_uuid, one.pid): one for one in shared.processes}
-    return replace(view, gpus=tuple(_gpu(each, shared.gpus, processes) for each in view.gpus))
+    gpus = tuple(_gpu(each, shared.gpus, processes) for each in view.gpus)
+    return replace(view, gpus=tuple(_with_cpu(each, shared.cpu) for each in gpus) if shared.cpu else gpus)
 
 
 def _gpu(view: GpuView, gpus: Mapping[str, Ahead], processes: Mapping[tuple[str, int], SharedProcess]) -> GpuView:
@@ -36,9 +37,26 @@ def _gpu(view: GpuView, gpus: Mapping[str, Ahead], processes: Mapping[tuple[str,
 
 
 def _holder(holder: Holder, known: SharedProcess | None) -> Holder:
-    if known is None or holder.started_at is None or abs(holder.started_at - known.started_at) > _LEEWAY_S:
-        return holder  # it may be another process of the same number
+    if known is None or not _is_same(holder, known.started_at):
+        return holder
     return replace(holder, outlook=_said(known.ahead, Subject.PROCESS, holder.gpu_index, holder.pid))
+
+
+def _with_cpu(view: GpuView, cpu: Mapping[int, tuple[float, float]]) -> GpuView:
+    return replace(view, holders=tuple(_using(each, cpu.get(each.pid)) for each in view.holders))
+
+
+def _using(holder: Holder, known: tuple[float, float] | None) -> Holder:
+    """``holder`` with its CPU use at somebody else's last look, where this look cannot tell it."""
+    if known is None or holder.cpu_pct is not None or not _is_same(holder, known[0]):
+        return holder
+    unknown = {field: reason for field, reason in holder.unknown.items() if field != "cpu_pct"}
+    return replace(holder, cpu_pct=known[1], unknown=unknown)
+
+
+def _is_same(holder: Holder, started_at: float) -> bool:
+    """Whether it is not another process of the same number."""
+    return holder.started_at is not None and abs(holder.started_at - started_at) <= _LEEWAY_S
 
 
 def _said(ahead: Ahead, subject: Subject, gpu: int, pid: int | None) -> Assessment:

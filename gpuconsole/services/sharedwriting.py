@@ -102,13 +102,14 @@ class SharedWriter:
             return False
         body = self._body(view, names)
         now = since_boot_s()
+        cpu = self._cpu(view)  # it moves at every look, and alone is no reason to write
         if body == self._wrote and now - self._wrote_at < _HEARTBEAT * self._pace_s:
             return False
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with _alone(self._path) as alone:
             if not alone:
                 return False
-            whole = self._joined(body, read_shared(self._path), now)
+            whole = self._joined(body, read_shared(self._path), now) | {"cpu": cpu}
             if not self._wrote:
                 _tidy(self._path)
             _replace(self._path, json.dumps(whole, allow_nan=False).encode())
@@ -130,6 +131,15 @@ class SharedWriter:
             "given": given if names is not None else None,
             "names": dict(list(names.items())[:_MOST_NAMES]) if names is not None else None,
         }
+
+    def _cpu(self, view: HostView) -> list[list[Any]]:
+        found = {
+            one.pid: [one.pid, one.started_at, one.cpu_pct]
+            for each in view.gpus
+            for one in each.holders
+            if one.cpu_pct is not None and one.started_at is not None
+        }
+        return list(found.values())[:_MOST_PROCESSES]
 
     def _joined(self, body: dict[str, Any], there: Shared | None, now: float) -> dict[str, Any]:
         """With what another knows better: what is ahead, who has watched longer; names, who asked an engine."""

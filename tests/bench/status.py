@@ -109,7 +109,6 @@ def main() -> None:
             if name in medians:
                 clock, cpu = medians[ours].clock / medians[name].clock, medians[ours].cpu / medians[name].cpu
                 print(f"  {ours} / {name}: {clock:.2f} by the clock, {cpu:.2f} of CPU (target: at most {target})")
-    print(f"  {PEOPLE} waits 100 ms between two looks for the CPU use of the holders")
 
 
 if __name__ == "__main__":

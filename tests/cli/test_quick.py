@@ -16,7 +16,7 @@ from gpuconsole.cli import front, status_show
 from gpuconsole.cli.quick import run_quick
 from gpuconsole.core import errors
 from gpuconsole.core.errors import ConsoleError, ExitCode
-from tests.rig.nvml import NvmlBox
+from tests.rig.nvml import GIB, GpuProcess, NvmlBox
 
 QUICK: tuple[list[str], ...] = (["status"], ["status", "--json"], ["status", "--tmux"], [])
 CIRCUMSTANCES: dict[str, dict[str, str]] = {
@@ -125,6 +125,17 @@ def test_it_imports_no_parser_and_nothing_that_costs(nvml_box: NvmlBox, argument
         [sys.executable, "-c", code, *arguments.split()], env=nvml_box.env(), capture_output=True, text=True, check=True
     )
     assert done.stderr.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("arguments", QUICK[:3], ids=" ".join)
+def test_a_single_look_waits_for_nothing(nvml_box: NvmlBox, arguments: list[str]) -> None:
+    nvml_box.change_gpu(0, processes=(GpuProcess(os.getpid(), GIB),))
+    code = (
+        "import sys, time; real = time.sleep; slept = []; time.sleep = lambda s: (slept.append(s), real(s));"
+        f"from gpuconsole.cli.main import main; main({arguments}); print(slept, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], env=nvml_box.env(), capture_output=True, text=True, check=True)
+    assert done.stderr == "[]\n"
 
 
 def test_the_console_is_opened_without_a_parser() -> None:

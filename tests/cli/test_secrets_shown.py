@@ -56,7 +56,7 @@ def test_whatever_looks_at_the_gpus_is_given_no_secret(holder: int) -> None:
     session = Session()
     watched = Overview(session)
     first = watched.look()
-    for view in (first, watched.look_at_holders(first)):
+    for view in (first, watched.averaged(first)):
         (seen,) = view.gpus[0].holders
         assert seen.pid == holder
         assert (seen.command or "").startswith(sys.executable)

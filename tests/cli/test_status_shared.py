@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,25 @@ def test_the_state_is_that_of_who_watches_while_it_is_fresh(nvml_box: NvmlBox) -
     assert "#" not in beside("--tmux", NO_COLOR="1")
     nvml_box.change_gpu(0, processes=(), used_bytes=0)
     assert json.loads(beside("--json"))["gpus"][0]["state"] == "free", "one look sees that better"
+
+
+def test_the_cpu_use_of_holders_is_that_of_who_watches_else_that_since_they_began(nvml_box: NvmlBox) -> None:
+    me = os.getpid()
+    nvml_box.write(NvmlState(gpus=(busy(h200(0), GpuProcess(me, 120 * GIB)),)))
+    assert " CPU AVG " in status(nvml_box)
+    (alone,) = json.loads(status(nvml_box, "--json"))["gpus"][0]["holders"]
+    assert (alone["cpu_pct"], alone["unknown"]["cpu_pct"]) == (None, "it takes two looks")
+    looked = view(MemoryState.STEADY, None)
+    holder = replace(looked.gpus[0].holders[0], pid=me, started_at=alone["started_at"], cpu_pct=734.0)
+    SharedWriter().write(replace(looked, gpus=(replace(looked.gpus[0], holders=(holder,)),)))
+    table = status(nvml_box)
+    assert " CPU AVG " not in table
+    assert re.search(rf"^0 .* {me} .* 734 %  ", table, re.MULTILINE)
+    (beside,) = json.loads(status(nvml_box, "--json"))["gpus"][0]["holders"]
+    assert beside["cpu_pct"] == 734.0
+    assert "cpu_pct" not in beside["unknown"]
+    nvml_box.change_gpu(0, processes=(GpuProcess(me, 60 * GIB), GpuProcess(os.getppid(), GIB)))
+    assert " CPU AVG " in status(nvml_box), "one that came since: all are counted in one way"
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\x00" * 999, b'{"schema": "gpuconsole.shared/1"}'])

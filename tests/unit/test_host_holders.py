@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 import subprocess
+import sys
 import time
 from dataclasses import fields
 from pathlib import Path
@@ -124,13 +125,46 @@ def test_the_second_look_knows_the_cpu_use(nvml: NvmlBox) -> None:
     watcher = Overview(session)
     first = watcher.look()
     time.sleep(0.05)
-    again = watcher.look_at_holders(first)
     second = watcher.look(details=True)
     session.close()
     assert first.gpus[0].holders[0].cpu_pct is None
-    assert again.snapshot is first.snapshot
-    assert again.gpus[0].holders[0].cpu_pct is not None
     assert second.gpus[0].holders[0].cpu_pct is not None
+
+
+def test_one_look_knows_the_cpu_use_since_each_process_began(nvml: NvmlBox) -> None:
+    """As the kernel's own figures have it: of one that worked all the time, and of one that never did."""
+    work = (
+        "import time; until = time.monotonic() + 0.6\nwhile time.monotonic() < until: pass\nprint(flush=True); input()"
+    )
+    with (
+        subprocess.Popen([sys.executable, "-c", work], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as busy_one,
+        subprocess.Popen(["sleep", "600"]) as idle_one,
+    ):
+        try:
+            assert busy_one.stdout is not None
+            busy_one.stdout.readline()
+            ended = Simulated(4_000_000, MIB)
+            nvml.change_gpu(0, processes=(Simulated(busy_one.pid, MIB), Simulated(idle_one.pid, MIB), ended))
+            session = Session()
+            watcher = Overview(session)
+            first = watcher.look()
+            seen = {one.pid: one for one in watcher.averaged(first).gpus[0].holders}
+            session.close()
+            stat = Path(f"/proc/{busy_one.pid}/stat").read_text().rpartition(")")[2].split()
+            used_s = (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
+            began_at = seen[busy_one.pid].started_at
+            assert began_at is not None
+            expected = used_s / (first.snapshot.taken_at - began_at) * 100
+        finally:
+            busy_one.kill()
+            idle_one.kill()
+    assert used_s >= 0.2
+    # The kernel gives the start of the machine in whole seconds, so the age by the clock may be one off.
+    assert expected / 4 < (seen[busy_one.pid].cpu_pct or 0) <= 100 * (os.cpu_count() or 1)
+    assert (seen[idle_one.pid].cpu_pct or 0) < 20
+    assert "cpu_pct" not in seen[idle_one.pid].unknown
+    assert seen[4_000_000].cpu_pct is None
+    assert seen[4_000_000].unknown["cpu_pct"]
 
 
 def test_seen_from_a_pid_namespace_of_our_own_the_pids_stay_and_the_rest_is_explained(tmp_path: Path) -> None:

@@ -87,6 +87,25 @@ def test_what_one_look_sees_better_stays_and_another_gpu_or_process_learns_nothi
     assert seen.gpus[0].holders[0].outlook is None, "its number was given to another process"
 
 
+def test_the_cpu_use_of_the_last_look_is_told_and_what_a_look_sees_itself_stays(path: Path) -> None:
+    def using(cpu_pct: float | None, *, started_at: float | None = 1000.0) -> HostView:
+        plain = view()
+        holder = replace(plain.gpus[0].holders[0], cpu_pct=cpu_pct, started_at=started_at, unknown={"cpu_pct": "later"})
+        return replace(plain, gpus=(replace(plain.gpus[0], holders=(holder,)),))
+
+    SharedWriter().write(using(731.5))
+    found = known(path)
+    (told,) = with_shared(using(None), found).gpus[0].holders
+    assert (told.cpu_pct, dict(told.unknown)) == (731.5, {})
+    assert with_shared(using(3.0), found).gpus[0].holders[0].cpu_pct == 3.0
+    for another in (using(None, started_at=2000.0), using(None, started_at=None)):
+        assert with_shared(another, found).gpus[0].holders[0].cpu_pct is None, "its number was given to another"
+    data = json.loads(path.read_text())
+    del data["cpu"]
+    path.write_text(json.dumps(data))
+    assert known(path).cpu == {}, "written by an older version"
+
+
 def test_what_is_ahead_is_forgotten_after_some_paces_and_names_later(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -102,7 +121,7 @@ def test_what_is_ahead_is_forgotten_after_some_paces_and_names_later(
     eta = soon.gpus["GPU-0"].eta_s
     assert eta == pytest.approx(237, abs=0.5), "time went on since it was written"
     old = later(10.0)
-    assert (old.fresh, old.gpus, old.processes, old.given) == (False, {}, (), None)
+    assert (old.fresh, old.gpus, old.processes, old.cpu, old.given) == (False, {}, (), {}, None)
     assert old.names == {ID: "train"}
     assert later(7200.0).names == {}
     assert later(-60.0).names == {}, "nothing is from the future"
@@ -129,6 +148,7 @@ BAD: dict[str, Callable[[Path], object]] = {
     "an unknown state": lambda path: changed(path, gpus={"GPU-0": ["boom", 1.0, 1.0, ""]}),
     "too few of it": lambda path: changed(path, gpus={"GPU-0": ["risk"]}),
     "a list of GPUs": lambda path: changed(path, gpus=[1]),
+    "CPU use of another form": lambda path: changed(path, cpu=[[71, "x"]]),
     "processes of another form": lambda path: changed(path, processes=[["GPU-0", "x", 1, ["risk", 1, 1, ""]]]),
     "names of another form": lambda path: changed(path, names=["x"]),
     "huge": lambda path: path.write_text(path.read_text() + " " * 300_000),
@@ -189,6 +209,9 @@ def test_what_stays_the_same_is_written_seldom(path: Path, monkeypatch: pytest.M
     writer, calm = SharedWriter(), view(said(MemoryState.STEADY, None))
     assert writer.write(calm)
     assert not writer.write(calm)
+    using = replace(calm.gpus[0].holders[0], cpu_pct=99.0)
+    busier = replace(calm, gpus=(replace(calm.gpus[0], holders=(using,)),))
+    assert not writer.write(busier), "it moves at every look"
     assert writer.write(view(said(MemoryState.WATCH)))
     now = sharing.since_boot_s()
     monkeypatch.setattr("gpuconsole.services.sharedwriting.since_boot_s", lambda: now + 4.5)
