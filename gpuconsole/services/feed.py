@@ -95,6 +95,8 @@ class Feed:
         self._uids = Uids()
         self._images = ImageNews(session, around=self._around_images, listener=lambda: self._told, runs=runs)
         self._lock = threading.Lock()
+        self._telling = threading.Lock()
+        """Held from reading what is known until it is told: two threads tell, and the later word is the newer one."""
         self._containers: tuple[Container, ...] = ()
         self._host: HostView | None = None
         self._usages: dict[str, Usage] = {}
@@ -113,10 +115,11 @@ class Feed:
 
     def tell(self, listener: Listener) -> None:
         """Tell ``listener`` what was seen and what will be, and begin to connect to the engine."""
-        with self._lock:
-            self._listener, host = listener, self._host
-        if host is not None:
-            listener.host_looked(host)
+        with self._telling:
+            with self._lock:
+                self._listener, host = listener, self._host
+            if host is not None:
+                listener.host_looked(host)
         threading.Thread(target=self._watch, name="engine-opener", daemon=True).start()
 
     def first_look(self, patience_s: float) -> HostView | None:
@@ -191,12 +194,13 @@ class Feed:
             self._host, listener = view, self._listener
         self._seen.set()
         self._images.host_looked(view)
-        # First joined, then told: what comes at the same time is drawn at the same time.
-        joined = self._joined()
-        if listener is not None:
-            listener.host_looked(view)
-            if joined is not None:
-                listener.containers_listed(joined)
+        with self._telling:
+            # First joined, then told: what comes at the same time is drawn at the same time.
+            joined = self._joined()
+            if listener is not None:
+                listener.host_looked(view)
+                if joined is not None:
+                    listener.containers_listed(joined)
 
     def _failed(self, error: ConsoleError) -> None:
         """What was seen last, with what is wrong now."""
@@ -258,7 +262,9 @@ class Feed:
         with self._lock:
             self._containers = containers
         self._uids.keep(one.id for one in containers)
-        self._tell_containers()
+        with self._telling:
+            if (joined := self._joined()) is not None:
+                self._told.containers_listed(joined)
         self._on_containers(containers)
 
     def _happened(self, event: EngineEvent) -> None:
@@ -275,11 +281,6 @@ class Feed:
         if self._listener is None:
             raise RuntimeError("the engine is asked only when there is somebody to tell")
         return self._listener
-
-    def _tell_containers(self) -> None:
-        joined = self._joined()
-        if joined is not None:
-            self._told.containers_listed(joined)
 
     def _joined(self) -> tuple[ContainerView, ...] | None:
         """The containers with what is known of them; None while the engine is away."""
