@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from enum import Enum
 from typing import Any
 
 from gpuconsole.core.records import fields, is_dataclass
@@ -24,8 +23,8 @@ def jsonable(value: object) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         written = [field.name for field in fields(value) if not field.metadata.get("derived")]
         return {name: jsonable(getattr(value, name)) for name in written}
-    if isinstance(value, Enum):
-        return value.value
+    if hasattr(type(value), "__members__"):  # an enumeration, by :mod:`enum` or of :mod:`gpuconsole.core.words`
+        return value.value  # type: ignore[attr-defined]
     if isinstance(value, Mapping):
         return {str(key): jsonable(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):

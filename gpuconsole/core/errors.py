@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
+from gpuconsole.core.words import IntEnum
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ import sys
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from enum import Enum
 from typing import Any, TypeVar, cast
 
 from gpuconsole.core.text import plain
@@ -224,7 +223,7 @@ def _scalar(kind: Any, data: object, where: str) -> Any:
         return data
     if kind is bool and isinstance(data, bool):
         return data
-    if isinstance(kind, type) and issubclass(kind, Enum):
+    if isinstance(kind, type) and hasattr(kind, "__members__"):
         try:
             return kind(data)
         except ValueError:

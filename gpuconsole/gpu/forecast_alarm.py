@@ -40,6 +40,8 @@ class Alarm:
         """RISK or CRITICAL while an alarm stands."""
         self._withdrawn = 0
         self._caution = 1.0
+        self._seen_s = 0.0
+        """The longest growth time seen while this alarm stands."""
 
     def decide(
         self,
@@ -67,6 +69,8 @@ class Alarm:
         culprits = [name for name in sorted(rates, key=lambda name: -rates[name]) if rates[name] >= _CULPRIT * whole]
         self._caution = caution
         seen = sum(rates[name] * trend.seen_s for name, trend in trends.items()) / whole
+        if self.standing is not None:  # another reading of the same growth, as a pace that changed, is no news of its end
+            seen = self._seen_s = max(seen, self._seen_s)
         eta = full_in(list(trends.values()), room)
         straight = full_in(list(trends.values()), room, straight=True)
         if self.standing is not None and straight is not None and straight <= self._settings.clear * seen:
@@ -88,7 +92,7 @@ class Alarm:
             then = None if straight is None else straight - sampling_s
             if not self._is_risk(trends, eta - sampling_s, then, seen + sampling_s):
                 return
-            self.standing = MemoryState.RISK
+            self.standing, self._seen_s = MemoryState.RISK, seen
         elif min(eta, straight if straight is not None else eta) > settings.clear * seen:
             self._withdraw()
             return

@@ -92,7 +92,19 @@ def loading_end(points: Sequence[Point], past: Past, settings: Settings) -> int 
         told = (_computing_began(points, past), _worked(points, past, settings), _at_work_when_found(points, past))
         return next((index for index in told if index is not None), None)
     sharpest = max(sharpness.values())
-    return max(index for index, sharp in sharpness.items() if sharp * _AS_GOOD >= sharpest)
+    end = max(index for index, sharp in sharpness.items() if sharp * _AS_GOOD >= sharpest)
+    while end + 1 in sharpness and _is_loaded_next(points, end, past, settings):
+        end += 1
+    return end
+
+
+def _is_loaded_next(points: Sequence[Point], index: int, past: Past, settings: Settings) -> bool:
+    """Whether the step after a point is loading too: far larger than those after it, and at loading's pace."""
+    base, following = points[index], points[index + 1]
+    step = median((b.level - a.level) / b.steps for a, b in pairwise(points[index : index + 4]))
+    rise, lasted = following.level - base.level, following.t - base.t - past.sampling_s / 2
+    pace = _pace_before(points[: index + 1], _gap(points[index:]), past)
+    return rise >= _BREAK * following.steps * step and rise >= settings.settled * pace * lasted
 
 
 def _sharpness(points: Sequence[Point], index: int, past: Past, settings: Settings) -> float | None:

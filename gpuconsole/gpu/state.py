@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+from gpuconsole.core.words import StrEnum
 
 
 class MemoryState(StrEnum):

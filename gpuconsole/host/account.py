@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 from gpuconsole.core.records import dataclass
+from gpuconsole.core.words import StrEnum
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

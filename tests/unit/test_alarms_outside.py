@@ -7,6 +7,8 @@ import os
 import stat
 import sys
 import threading
+import types
+import typing
 import zlib
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from gpuconsole.core import records
 from gpuconsole.core.errors import BadFile
+from gpuconsole.core.revive import written_types
 from gpuconsole.engine.model import Container, ContainerState
 from gpuconsole.gpu.forecast_model import GpuMemory, MemorySample, PoolMemory, ProcessMemory, Subject
 from gpuconsole.gpu.model import Gpu, GpuSnapshot, GpuStatus, ProcessKind
@@ -352,8 +356,22 @@ def test_what_had_reached_its_limit_before_is_no_news() -> None:
         assert watch.hurt(at) == ()
 
 
+def anything(kind: Any) -> st.SearchStrategy[Any]:
+    """Any value of a type of records, which tell Hypothesis nothing of themselves."""
+    if hasattr(kind, "__members__"):
+        return st.sampled_from(list(kind))
+    if records.is_dataclass(kind):
+        return st.builds(kind, **{name: anything(hint) for name, hint in written_types(kind).items()})
+    inside = [anything(each) for each in typing.get_args(kind) if each not in (None, type(None), ...)]
+    if typing.get_origin(kind) is types.UnionType:
+        return st.one_of(st.none(), *inside)
+    if typing.get_origin(kind) is tuple and ... in typing.get_args(kind):
+        return st.lists(*inside, max_size=2).map(tuple)
+    return st.from_type(kind)
+
+
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.lists(st.tuples(st.from_type(GpuSnapshot), st.from_type(MemorySample)), max_size=3))
+@given(st.lists(st.tuples(anything(GpuSnapshot), st.from_type(MemorySample)), max_size=3))
 def test_what_is_packed_is_what_comes_out_whatever_it_is(looks: list[tuple[GpuSnapshot, MemorySample]]) -> None:
     out = _unpacked(zlib.compress(_pickled(looks)))
     assert repr(out) == repr(looks)

@@ -186,7 +186,7 @@ entries = st.lists(
         Entry,
         pid=st.integers(0, 6) | st.integers(PID_LIMIT - 1, PID_LIMIT + 2),
         memory_bytes=st.none() | st.integers(0, 2**64 - 2),
-        kind=st.sampled_from(ProcessKind),
+        kind=st.sampled_from(list(ProcessKind)),
         gpu_instance=st.none() | st.integers(0, 2),
         compute_instance=st.none() | st.integers(0, 1),
     )

@@ -199,7 +199,7 @@ uuids = st.sampled_from([None, "MIG-0", "MIG-1", "MIG-2"])
 containers = st.sampled_from([None, A, B])
 holders_seen = st.builds(
     Holder, pid=st.integers(1, 6), gpu_index=st.just(0), gpu_uuid=st.just("GPU-0"), memory_bytes=amounts,
-    kind=st.sampled_from(ProcessKind), mig_uuid=uuids, uid=st.none() | st.integers(0, 2), started_at=st.just(1.0),
+    kind=st.sampled_from(list(ProcessKind)), mig_uuid=uuids, uid=st.none() | st.integers(0, 2), started_at=st.just(1.0),
     container_id=containers, state=st.sampled_from(["alive", "defunct", "stuck"]),
 )  # fmt: skip
 holders_unseen = st.builds(unseen, st.integers(1, 6), amounts, reasons)

@@ -108,14 +108,14 @@ def test_who_was_given_a_gpu_is_named_as_where_gpus_are_picked() -> None:
 
 parts = st.builds(
     Part,
-    st.sampled_from(PartKind),
+    st.sampled_from(list(PartKind)),
     st.integers(0, 2**45),
     st.lists(st.integers(1, 9), max_size=3).map(tuple),
     st.sampled_from([None, "MIG-0"]),
     st.none() | st.text(max_size=40),
 ).filter(lambda part: len(part.pids) == 1 or part.kind not in (PartKind.PROCESS, PartKind.HIDDEN, PartKind.ENDED))
 accounts = st.none() | st.builds(
-    Account, st.none() | st.integers(0, 2**45), st.sampled_from(MemoryOf), st.lists(parts, max_size=5).map(tuple),
+    Account, st.none() | st.integers(0, 2**45), st.sampled_from(list(MemoryOf)), st.lists(parts, max_size=5).map(tuple),
     st.lists(st.text(max_size=20), max_size=2).map(tuple), st.none() | st.text(max_size=20),
 )  # fmt: skip
 

@@ -7,7 +7,6 @@ import json
 import os
 import typing
 from collections.abc import Iterator, Mapping
-from enum import Enum
 from typing import Any
 
 import pytest
@@ -182,7 +181,7 @@ def test_an_engine_elsewhere_has_no_name_anywhere(names: StandIns, address: str,
 def chosen(kind: Any, field: str = "", seen: set[Any] | None = None) -> Iterator[tuple[str, str]]:
     """Field → each of the words that it can be, of all that is recorded of a ``kind``."""
     seen = set() if seen is None else seen
-    if isinstance(kind, type) and issubclass(kind, Enum):
+    if hasattr(kind, "__members__"):
         yield from ((field, each.value) for each in kind)
     elif dataclasses.is_dataclass(kind):
         if kind in seen:
