@@ -360,7 +360,7 @@ def anything(kind: Any) -> st.SearchStrategy[Any]:
     """Any value of a type of records, which tell Hypothesis nothing of themselves."""
     if hasattr(kind, "__members__"):
         return st.sampled_from(list(kind))
-    if records.is_dataclass(kind):
+    if isinstance(kind, type) and records.is_dataclass(kind):
         return st.builds(kind, **{name: anything(hint) for name, hint in written_types(kind).items()})
     inside = [anything(each) for each in typing.get_args(kind) if each not in (None, type(None), ...)]
     if typing.get_origin(kind) is types.UnionType:
