@@ -8,6 +8,7 @@ import threading
 import time
 
 _PIECE = 16 * 1024
+_PAUSE_S = 0.05
 
 
 class BadLine:
@@ -94,5 +95,8 @@ class BadLine:
         if self._cut_after_bytes is not None and self._sent > self._cut_after_bytes:
             self.cut()
             raise ConnectionResetError
-        if self._bytes_per_second:
-            time.sleep(count / self._bytes_per_second)
+        owed = float(count)
+        while owed > 0 and (pace := self._bytes_per_second):  # which may change meanwhile
+            pause = min(_PAUSE_S, owed / pace)
+            time.sleep(pause)
+            owed -= pace * pause

@@ -83,7 +83,7 @@ class Terminal:
         """Type."""
         os.write(self._master, text.encode())
 
-    def wait_for(self, text: str, *, patience_s: float = 30) -> None:
+    def wait_for(self, text: str, *, patience_s: float = 60) -> None:
         """Wait until a text has been written."""
         deadline = time.monotonic() + patience_s
         while text not in self.text:
@@ -93,7 +93,7 @@ class Terminal:
                 raise RigError(f"ended with {self.process.returncode} before {text!r}:\n{self.text[-2000:]}")
             time.sleep(0.03)
 
-    def wait_until_it_reads(self, *, patience_s: float = 30) -> None:
+    def wait_until_it_reads(self, *, patience_s: float = 60) -> None:
         """Wait until the program stands in a call that takes what is typed."""
         deadline = time.monotonic() + patience_s
         while (standing := self._call()) not in _READING:
@@ -108,7 +108,7 @@ class Terminal:
         except OSError as error:
             return (str(error),)
 
-    def wait(self, *, patience_s: float = 30) -> int:
+    def wait(self, *, patience_s: float = 60) -> int:
         """Wait for the program's end and give its exit code."""
         return self.process.wait(timeout=patience_s)
 

@@ -45,7 +45,7 @@ class Pane:
         """Give what the pane shows."""
         return self.server.run("capture-pane", "-p", "-t", self.id, *(["-e"] if escapes else []))
 
-    def wait_for(self, text: str | re.Pattern[str], *, patience_s: float = 30) -> str:
+    def wait_for(self, text: str | re.Pattern[str], *, patience_s: float = 60) -> str:
         """Wait until the pane shows a text, or something of a pattern, and give what it shows.
 
         A line that was typed into a shell is on the pane before what it prints: of a text that stands in the

@@ -69,6 +69,13 @@ class Seat:
         shown = self.pane.wait_for("asked-0", patience_s=PATIENCE_S)
         return next(line for line in shown.splitlines() if line.count(":") > 10)
 
+    def mend(self) -> None:
+        """Put right what a program that was killed left the terminal as, as a person does: typed blind."""
+        # An enter that is typed is only one again once stty is done: what is typed next has to wait for it.
+        self.pane.send("stty sane; printf '\\033[?1049l'; clear; echo sane-$((40+2))")
+        self.pane.keys("C-j")
+        self.pane.wait_for("sane-42", patience_s=PATIENCE_S)
+
     def start(
         self, *arguments: str, program: tuple[str, ...] = ("-m", "gpuconsole"), until: str | re.Pattern[str] = _MAIN
     ) -> int:

@@ -34,7 +34,7 @@ from tests.rig.nvml import NvmlBox, box
 from tests.rig.nvml.gpu import GpuProcess
 from tests.rig.nvml.presets import busy
 from tests.rig.tmux import Tmux
-from tests.tui.console import console, shown, until
+from tests.tui.console import console, looks_no_more, shown, until
 from tests.tui.in_tmux import wait
 
 GIB = 2**30
@@ -75,7 +75,7 @@ def toasts(app: ConsoleApp, title: str = "Alarm") -> list[str]:
 
 
 def quiet_console(tmp_path: Path, **options: Any) -> ConsoleApp:
-    """A console whose own looks come too seldom to be in the way."""
+    """A console whose own looks come seldom; tests end them, so that they are never in the way."""
     config = Config(refresh_s=10.0, **options)
     return console(f"unix://{tmp_path}/none.sock", tmp_path, config=config)
 
@@ -92,7 +92,7 @@ async def test_a_critical_trend_rings_once_stays_and_is_dismissed_for_every_cons
     app = quiet_console(tmp_path)
     rung = bells(app, monkeypatch)
     async with app.run_test(size=(80, 24), notifications=True) as pilot:
-        await until(pilot, lambda: app.host_view)
+        await looks_no_more(pilot, app)
         await hear(app, pilot, said(MemoryState.RISK))
         assert (rung, toasts(app)) == ([], [])
         for _ in range(3):
@@ -125,7 +125,7 @@ async def test_a_critical_trend_rings_once_stays_and_is_dismissed_for_every_cons
     other = quiet_console(tmp_path)
     rung = bells(other, monkeypatch)
     async with other.run_test(size=(80, 24), notifications=True) as pilot:
-        await until(pilot, lambda: other.host_view)
+        await looks_no_more(pilot, other)
         await hear(other, pilot, said(MemoryState.CRITICAL))
         await hear(other, pilot, said(MemoryState.CRITICAL))
         assert (rung, toasts(other)) == ([], [])
@@ -140,7 +140,7 @@ async def test_without_bell_it_is_still_told(
     app = quiet_console(tmp_path, bell=bell, alarms_from="risk")
     rung = bells(app, monkeypatch)
     async with app.run_test(size=(80, 24), notifications=True) as pilot:
-        await until(pilot, lambda: app.host_view)
+        await looks_no_more(pilot, app)
         await hear(app, pilot, said(MemoryState.RISK))
         await hear(app, pilot, said(MemoryState.RISK))
         assert rung == (["bell"] if bell else [])
@@ -153,7 +153,7 @@ async def test_eight_at_once_are_one_toast_and_one_bell_and_what_is_over_takes_i
     app = quiet_console(tmp_path)
     rung = bells(app, monkeypatch)
     async with app.run_test(size=(80, 24), notifications=True) as pilot:
-        await until(pilot, lambda: app.host_view)
+        await looks_no_more(pilot, app)
         all_of_them = [said(MemoryState.CRITICAL, 7 + index, gpu=index) for index in range(8)]
         start = time.time()
         await hear(app, pilot, *all_of_them, at=start)
@@ -178,7 +178,7 @@ async def test_marked_wrong_its_samples_are_saved_and_the_forecast_says_the_same
     app = quiet_console(tmp_path)
     forecaster = Forecaster()
     async with app.run_test(size=(120, 36), notifications=True) as pilot:
-        await until(pilot, lambda: app.host_view)
+        await looks_no_more(pilot, app)
         for sample in memory_samples(FOLDER / "stairs-oom.jsonl.gz"):
             (read,) = sample.gpus
             gpu = Gpu(
@@ -332,6 +332,7 @@ def test_a_leak_rings_through_tmux_where_another_window_is_shown(nvml: NvmlBox, 
     for held in (20, 40, 60, 60, 60, *range(64, 140, 4)):
         hold(nvml, held)
         time.sleep(0.5)
+        pane.wait_for(f" {held}.0/")  # however slowly it looks, it sees every step
         if "lists alarms" in pane.capture():
             break
     client.wait_for("gpuconsole: Process ")
@@ -349,7 +350,7 @@ async def test_a_command_that_fails_is_told_once_and_what_cannot_be_saved_is_tol
     app = quiet_console(tmp_path, alarm_command=("/no/such/program",))
     trouble = "That did not work"
     async with app.run_test(size=(80, 24), notifications=True) as pilot:
-        await until(pilot, lambda: app.host_view)
+        await looks_no_more(pilot, app)
         start = time.time()
         await hear(app, pilot, at=start)
         for second in range(1, 4):

@@ -28,10 +28,9 @@ from gpuconsole.tui.screens.asking import about_container
 from gpuconsole.tui.screens.details import ContainerDetails, open_details
 from gpuconsole.tui.screens.question import QuestionScreen
 from tests.rig.nvml import NvmlBox
-from tests.tui.console import console, shown, until
+from tests.tui.console import console, looks_no_more, shown, until
 
 OTHER_UID = 54321
-PATIENCE_S = 60.0
 ACTS = {
     "container.stop": "stop_container",
     "container.start": "start_container",
@@ -193,8 +192,7 @@ def held_by(pid: int, **changes: Any) -> Holder:
 
 
 async def ask_to_end(pilot: Pilot[Any], app: ConsoleApp, holder: Holder) -> None:
-    app.desk.pause()  # the driver has other processes
-    await pilot.pause(0.2)
+    await looks_no_more(pilot, app)  # the driver has other processes
     assert app.host_view is not None
     view = app.host_view.gpus[0]
     app.host_view = HostView(GpuSnapshot(app.host_view.snapshot.taken_at + 1, gpus=(view.gpu,)), gpus=(
@@ -215,7 +213,7 @@ async def test_a_process_of_ones_own_is_ended_after_a_plain_question(
         await ask_to_end(pilot, app, held_by(processes["mine"].pid))
         assert not app.screen.query("#word")
         await pilot.press("y")
-        await until(pilot, lambda: processes["mine"].poll() == -15, seconds=PATIENCE_S)
+        await until(pilot, lambda: processes["mine"].poll() == -15)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can start processes of others")
@@ -230,7 +228,7 @@ async def test_a_process_of_another_user_is_left_until_its_number_is_typed(
         await ask_to_end(pilot, app, held_by(process.pid, **({} if known else {"user": None, "uid": None})))
         assert f"It belongs to {OTHER_UID if known else 'an unknown user'}." in shown(app)
         await answer(pilot, str(process.pid))
-        await until(pilot, lambda: process.poll() == -15, seconds=PATIENCE_S)
+        await until(pilot, lambda: process.poll() == -15)
 
 
 async def test_a_process_in_another_users_container_is_another_users(
@@ -246,7 +244,7 @@ async def test_a_process_in_another_users_container_is_another_users(
         assert "It belongs to mei." in shown(app)
         assert "in train" in shown(app)
         await answer(pilot, str(processes["mine"].pid))
-        await until(pilot, lambda: processes["mine"].poll() == -15, seconds=PATIENCE_S)
+        await until(pilot, lambda: processes["mine"].poll() == -15)
 
 
 async def test_the_command_line_of_a_process_is_short_and_without_secrets_in_the_question(
@@ -277,7 +275,7 @@ async def test_with_a_docker_configuration_that_cannot_be_read_every_key_is_heed
     (tmp_path / "config.json").write_text(text)
     app = console(None, tmp_path)
     async with app.run_test(size=(80, 24), notifications=True) as pilot:
-        await until(pilot, lambda: app.link and not app.link.connected, seconds=PATIENCE_S)
+        await until(pilot, lambda: app.link and not app.link.connected)
         for state in (ContainerState.RUNNING, ContainerState.EXITED):
             for owner in (caller_name(), "mei"):
                 see(app, container(owner, state))
@@ -305,6 +303,6 @@ async def test_a_fault_after_a_question_is_told_and_the_console_goes_on(
         monkeypatch.setattr(app.desk, "check_container", broken)
         await pilot.press("c")
         await answer(pilot, "train")
-        await until(pilot, lambda: "a fault of ours" in shown(app), seconds=PATIENCE_S)
+        await until(pilot, lambda: "a fault of ours" in shown(app))
         assert app.is_running
         assert app.failure is None

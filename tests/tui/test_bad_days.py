@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 from textual.app import ComposeResult
-from textual.pilot import Pilot
 from textual.screen import Screen
 
 from gpuconsole.engine.model import Usage
 from gpuconsole.host.usage import UsageReader
-from gpuconsole.tui.app import ConsoleApp
 from gpuconsole.tui.present.cell import Cell
 from gpuconsole.tui.screens.details import ContainerDetails, open_details
 from gpuconsole.tui.screens.help import HelpScreen
@@ -26,30 +23,13 @@ from tests.rig.engines import Engine
 from tests.rig.nvml import NvmlBox, box
 from tests.rig.nvml.gpu import GpuProcess
 from tests.rig.nvml.presets import busy
-from tests.tui.console import console, shown, until
+from tests.tui.console import console, sees, shown, until
 
 GIB = 2**30
-PATIENCE_S = 60.0
 
 
 def run(engine: Engine, name: str, *options: str) -> str:
     return engine.docker("run", "-d", "--name", name, *options, engine.load("small"), "sleep", "1000").stdout.strip()
-
-
-async def sees(pilot: Pilot[Any], app: ConsoleApp, *words: str) -> str:
-    """Wait until the screen shows all the words, however its lines are broken; what it shows."""
-    text = ""
-
-    def there() -> bool:
-        nonlocal text
-        text = " ".join(shown(app).split())
-        return all(word in text for word in words)
-
-    try:
-        await until(pilot, there, seconds=PATIENCE_S, what=f"{words}")
-    except AssertionError as error:
-        raise AssertionError(f"{error}\n{shown(app)}") from error
-    return text
 
 
 # --- the engine ---
@@ -69,7 +49,7 @@ async def test_an_engine_that_is_stopped_and_started_again(
         assert not app.link.connected
         engine_modern.start()
         engine_modern.docker("start", "train")
-        await until(pilot, lambda: app.link and app.link.connected, seconds=PATIENCE_S)
+        await until(pilot, lambda: app.link and app.link.connected)
         await until(pilot, lambda: "tried again by itself" not in shown(app))
         await sees(pilot, app, "train", "up")
 
@@ -87,7 +67,7 @@ async def test_an_engine_that_hangs_and_goes_on(engine_modern: Engine, nvml: Nvm
             await until(pilot, lambda: app.host_view and app.host_view.snapshot.taken_at > looked)
         finally:
             engine_modern.thaw()
-        await until(pilot, lambda: app.link and app.link.connected, seconds=PATIENCE_S)
+        await until(pilot, lambda: app.link and app.link.connected)
         run(engine_modern, "second")
         await sees(pilot, app, "second")
 
@@ -113,7 +93,7 @@ async def test_a_gpu_that_is_lost_and_comes_back(nvml: NvmlBox, tmp_path: Path) 
         nvml.change_gpu(1, lost=True)
         await sees(pilot, app, "0 H200", "1 H200", "fallen off the bus")
         nvml.change_gpu(1, lost=False)
-        await until(pilot, lambda: "fallen off" not in shown(app), seconds=PATIENCE_S)
+        await until(pilot, lambda: "fallen off" not in shown(app))
         await sees(pilot, app, "0 H200", "1 H200")
 
 
@@ -123,7 +103,7 @@ async def test_gpus_that_are_all_gone_and_come_back(nvml: NvmlBox, tmp_path: Pat
         await sees(pilot, app, "0 H200")
         whole = nvml.state
         nvml.write(box(0))
-        await until(pilot, lambda: "0 H200" not in shown(app), seconds=PATIENCE_S)
+        await until(pilot, lambda: "0 H200" not in shown(app))
         text = await sees(pilot, app, "no GPU")
         assert "→" in text
         nvml.write(whole)
@@ -151,7 +131,7 @@ async def test_a_driver_that_hangs_shows_how_old_its_figures_are(nvml: NvmlBox, 
         await sees(pilot, app, " s old")
         await sees(pilot, app, "not answered", "→")
         nvml.change_gpu(0, delays_ms={})
-        await until(pilot, lambda: " s old" not in shown(app), seconds=PATIENCE_S)
+        await until(pilot, lambda: " s old" not in shown(app))
         await sees(pilot, app, "0 H200")
 
 
@@ -166,7 +146,7 @@ async def test_a_fault_at_looking_is_told_and_tried_again(
         with monkeypatch.context() as patch:
             patch.setattr(Overview, "look", lambda *_, **__: 1 / 0)
             await sees(pilot, app, "failed inside gpuconsole", "ZeroDivisionError", "→")
-        await until(pilot, lambda: "ZeroDivisionError" not in shown(app), seconds=PATIENCE_S)
+        await until(pilot, lambda: "ZeroDivisionError" not in shown(app))
         await sees(pilot, app, "0 H200")
 
 
@@ -186,7 +166,7 @@ async def test_the_cursor_of_a_container_that_vanishes_goes_to_its_neighbour(
         keys = [row.key for row in grid.rows]
         grid.cursor = keys[place]
         engine_modern.docker("rm", keys[place])
-        await until(pilot, lambda: len(grid.rows) == 2, seconds=PATIENCE_S)
+        await until(pilot, lambda: len(grid.rows) == 2)
         rest = [key for key in keys if key != keys[place]]
         assert grid.cursor == rest[min(place, 1)]
 
@@ -198,7 +178,7 @@ async def test_open_details_and_logs_of_a_container_that_vanishes_say_so(
     run(engine_modern, "other")
     app = console(engine_modern.host, tmp_path)
     async with app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: len(app.containers or ()) == 2, seconds=PATIENCE_S)
+        await until(pilot, lambda: len(app.containers or ()) == 2)
         view = next(each for each in app.containers or () if each.container.name == "train")
         open_details(app, view)
         await until(pilot, lambda: isinstance(app.screen, ContainerDetails))
@@ -234,8 +214,8 @@ async def test_figures_are_taken_only_of_what_is_on_the_screen(
     monkeypatch.setattr(UsageReader, "read", counted)
     app = console(engine_modern.host, tmp_path)
     async with app.run_test(size=(80, 14)) as pilot:
-        await until(pilot, lambda: len(app.containers or ()) == 20, seconds=PATIENCE_S)
-        await until(pilot, lambda: asked and asked[-1], seconds=PATIENCE_S)
+        await until(pilot, lambda: len(app.containers or ()) == 20)
+        await until(pilot, lambda: asked and asked[-1])
         grid = app.screen.query_one("#containers", Grid)
         rows = grid.size.height - 1
         assert rows <= 8
@@ -243,14 +223,14 @@ async def test_figures_are_taken_only_of_what_is_on_the_screen(
         await until(pilot, lambda: seen <= asked[-1])
         assert len(asked[-1]) <= rows + 5, "the rows on the screen, and some around them"
         await pilot.press("4")
-        await until(pilot, lambda: not asked[-1], seconds=PATIENCE_S, what="none while another list is shown")
+        await until(pilot, lambda: not asked[-1], what="none while another list is shown")
         await pilot.press("1")
-        await until(pilot, lambda: asked[-1], seconds=PATIENCE_S)
+        await until(pilot, lambda: asked[-1])
         await pilot.press("question_mark")
         await until(pilot, lambda: isinstance(app.screen, HelpScreen))
-        await until(pilot, lambda: not asked[-1], seconds=PATIENCE_S, what="none while another screen is shown")
+        await until(pilot, lambda: not asked[-1], what="none while another screen is shown")
         await pilot.press("escape")
-        await until(pilot, lambda: asked[-1], seconds=PATIENCE_S)
+        await until(pilot, lambda: asked[-1])
 
 
 async def test_the_main_screen_is_not_drawn_while_another_covers_it_and_misses_nothing(
@@ -273,9 +253,9 @@ async def test_the_main_screen_is_not_drawn_while_another_covers_it_and_misses_n
         await pilot.pause()
         drawn.clear()
         run(engine_modern, "second")
-        await until(pilot, lambda: len(app.containers or ()) == 2, seconds=PATIENCE_S)
+        await until(pilot, lambda: len(app.containers or ()) == 2)
         taken_at = app.host_view.snapshot.taken_at if app.host_view else 0.0
-        await until(pilot, lambda: app.host_view and app.host_view.snapshot.taken_at > taken_at + 1, seconds=PATIENCE_S)
+        await until(pilot, lambda: app.host_view and app.host_view.snapshot.taken_at > taken_at + 1)
         assert drawn == []
         await pilot.press("escape")
         await sees(pilot, app, "second", "[Containers 2]")
@@ -308,14 +288,13 @@ async def test_why_gpus_are_unknown_before_the_first_look(engine_modern: Engine,
     run(engine_modern, "train", "--device", "nvidia.com/gpu=0")
     app = console(engine_modern.host, tmp_path)
     async with app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: app.containers, seconds=PATIENCE_S)
+        await until(pilot, lambda: app.containers)
         if app.host_view is None:  # the driver is still starting
             view = (app.containers or ())[0]
             assert view.unknown["gpu_memory_bytes"] == "the GPUs are still being looked at"
-        await until(pilot, lambda: app.host_view, seconds=PATIENCE_S)
+        await until(pilot, lambda: app.host_view)
         await until(
             pilot,
             lambda: "still being looked at" not in str((app.containers or ())[0].unknown),
-            seconds=PATIENCE_S,
         )
         assert not [why for why in (app.containers or ())[0].unknown.values() if "not on this machine" in why]

@@ -18,7 +18,7 @@ from gpuconsole.tui.screens.main import MainScreen
 from gpuconsole.tui.widgets.grid import Grid
 from tests.cli.engines import OBEYED
 from tests.rig.nvml import NvmlBox
-from tests.tui.console import console, shown, until
+from tests.tui.console import console, looks_no_more, shown, until
 from tests.unit.canned import CannedEngine, Reply, answer
 from tests.unit.test_engine_text import CONTAINER, HISTORY, ID, IMAGE, INFO, PICTURE, POISON, SUMMARY, poisoned
 
@@ -110,14 +110,12 @@ async def test_a_hostile_engine_on_every_screen(
 async def test_hostile_names_of_processes_and_runs(nvml: NvmlBox, tmp_path: Path) -> None:
     app = console(f"unix://{tmp_path}/none.sock", tmp_path)
     async with app.run_test(size=(120, 36)) as pilot:
-        await until(pilot, lambda: app.host_view)
+        await looks_no_more(pilot, app)
         assert app.host_view is not None
         first, *rest = app.host_view.gpus
         holder = Holder(
             pid=1, gpu_index=0, gpu_uuid=first.gpu.uuid, memory_bytes=2**30, user=f"u{MARKUP}", command=MARKUP + LONG
         )
-        app.desk.pause()
-        await pilot.pause(0.2)
         run_id = app.desk.runs.begin(RunKind.CHECK, MARKUP + LONG, ID, MARKUP + LONG)
         app.desk.runs.end(run_id, RunState.FAILED, MARKUP + LONG, document=MARKUP)
         main = app.screen

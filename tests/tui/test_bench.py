@@ -69,18 +69,18 @@ async def test_a_container_is_measured_from_its_row_to_its_record(
         await until(pilot, lambda: len([run for run in app.runs if run.kind is RunKind.BENCH]) == 2)
         first = app.runs[-1]
         await until(pilot, lambda: app.runs[0].headline == "waits for the bench of train", what="the second waits")
-        await until(pilot, lambda: " left · " in shown(app), seconds=60, what="its time left stands in the list")
+        await until(pilot, lambda: " left · " in shown(app), what="its time left stands in the list")
         assert app.desk.cancel(app.runs[0].id)
         await until(pilot, lambda: app.runs[0].state is RunState.CANCELLED)
         open_details(app, first)
         await until(pilot, lambda: isinstance(app.screen, BenchScreen))
         screen = app.screen
-        await until(pilot, lambda: "[launch]" in text_in(app), seconds=60, what="what it is at")
+        await until(pilot, lambda: "[launch]" in text_in(app), what="what it is at")
         assert "x Cancel" in shown(app)
         await pilot.press("escape")  # leaving does not end it
         assert not next(run for run in app.runs if run.id == first.id).ended
         open_details(app, first)
-        await until(pilot, lambda: "B04 launch (CPU)" in text_in(app) and "GRADE" in text_in(app), seconds=60)
+        await until(pilot, lambda: "B04 launch (CPU)" in text_in(app) and "GRADE" in text_in(app))
         assert app.screen is not screen
         assert text_in(app).startswith("All of it ran on the CPU: torch is a CPU build.")
         assert "x Cancel" not in shown(app)
@@ -95,7 +95,7 @@ async def test_a_container_is_measured_from_its_row_to_its_record(
         await pilot.press("enter")
         await until(pilot, lambda: app.runs[0].headline and not app.runs[0].ended)
         last = app.runs[0].id
-        await until(pilot, lambda: (live := app.desk.live(last)) and live.benchmarks, seconds=60, what="a result")
+        await until(pilot, lambda: (live := app.desk.live(last)) and live.benchmarks, what="a result")
     # The console is left while it measures: what it has until then is kept.
     kept = BenchStore(path=tmp_path / "runs.db")
     cut, run = kept.all()

@@ -165,7 +165,7 @@ async def test_a_run_under_way_can_be_ended(engine_modern: Engine, nvml: NvmlBox
             await pilot.press("x")
         finally:
             engine_modern.thaw()
-        await until(pilot, lambda: app.runs[0].ended, seconds=60)
+        await until(pilot, lambda: app.runs[0].ended)
         assert app.runs[0].state is RunState.CANCELLED
         await until(pilot, lambda: "cancelled" in shown(app))
 

@@ -30,6 +30,8 @@ pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("nvml", "project")]
 RECORDING = Path(__file__).parents[1] / "fixtures/console-h200.jsonl.gz"
 DAY = "pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime"
 """An image of the catalog that runs on the simulated H200s."""
+_STANDSTILL = 2_000
+"""Bytes a second: nothing that is pulled comes to its end, however long one looks."""
 
 
 @pytest.fixture
@@ -101,8 +103,11 @@ async def test_a_pull_goes_on_behind_and_its_image_is_pinned_unpinned_and_remove
         await pull_by_name(pilot, app, target)
         await pilot.press("4")
         await until(
-            pilot, lambda: "layers" in pulls(app)[0].headline and "%" in shown(app), what="progress in the list"
+            pilot,
+            lambda: pulls(app) and "layers" in pulls(app)[0].headline and "%" in shown(app),
+            what="progress in the list",
         )
+        registry.line.limit(bytes_per_second=_STANDSTILL)
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, RunDetails))
         await until(pilot, lambda: "Downloading" in shown(app) and " of " in shown(app), what="layers")
@@ -114,7 +119,7 @@ async def test_a_pull_goes_on_behind_and_its_image_is_pinned_unpinned_and_remove
         assert isinstance(app.screen, MainScreen), "Cancel has the focus"
         await pilot.press("1")
         registry.line.restore()
-        await until(pilot, ended(app, RunState.OK), seconds=60, what=shown(app))
+        await until(pilot, ended(app, RunState.OK), what=shown(app))
         await until(pilot, lambda: "unpacked)" in toasts(app), what="told wherever one is")
         whole = image_id(engine_modern, target)
         await pilot.press("2")
@@ -177,6 +182,7 @@ async def test_pulls_that_fail_are_cancelled_or_ended_by_leaving(
         await until(pilot, lambda: len(app.desk.going) == 2, what="both at once")
         await until(pilot, lambda: [run.state for run in pulls(app)[:2]] == [RunState.RUNNING] * 2)
         await until(pilot, lambda: all(run.progress for run in pulls(app)[:2]), what="both go on")
+        registry.line.limit(bytes_per_second=_STANDSTILL)
         await pilot.press("4")
         await on_row(pilot, app, pulls(app)[0].id)
         await until(pilot, lambda: "x Cancel" in shown(app).splitlines()[-1])
@@ -349,7 +355,7 @@ async def test_a_build_is_weighed_as_one_types_and_its_failure_told_with_its_log
         app.screen.query_one("#tag", Input).value = "gpuconsole-test/built:1"
         await until(pilot, lambda: shown(app).count("gpuconsole-test/built:1") == 2, what="weighed")
         await pilot.press("f5")
-        await until(pilot, lambda: app.runs and app.runs[0].kind is RunKind.BUILD and app.runs[0].ended, seconds=60)
+        await until(pilot, lambda: app.runs and app.runs[0].kind is RunKind.BUILD and app.runs[0].ended)
         assert app.runs[0].state is RunState.FAILED
         await until(pilot, lambda: "has no Python" in toasts(app), what="told wherever one is")
         await pilot.press("4", "enter")

@@ -101,7 +101,7 @@ def test_ctrl_c_while_the_terminal_is_lent_is_not_the_consoles(
     person.pane.wait_for("train")
     person.pane.keys(key)
     if key == "y":
-        person.pane.wait_for("Copy", patience_s=PATIENCE_S)
+        person.pane.wait_for("enter copies", patience_s=PATIENCE_S)
         person.pane.keys("v")
     elif key == "a":
         person.pane.wait_for("leaves it running", patience_s=PATIENCE_S)

@@ -215,4 +215,4 @@ async def test_in_a_recording_too(theme_name: str) -> None:
             if chance.random() < 0.3:
                 await pilot.resize_terminal(*chance.choice(SIZES[:3]))
             await pilot.pause(0.3)
-            await until(pilot, lambda: not differing(app, glass), seconds=5, what="the screen as if drawn anew")
+            await until(pilot, lambda: not differing(app, glass), what="the screen as if drawn anew")

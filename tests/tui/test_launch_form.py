@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -43,6 +42,8 @@ from tests.tui.formseen import (
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("nvml", "project")]
 GIB = 2**30
+_STANDSTILL = 2_000
+"""Bytes a second: nothing that is pulled comes to its end, however long one looks."""
 
 
 @pytest.fixture
@@ -275,6 +276,7 @@ async def test_a_pull_is_seen_stopped_and_done_again(engine_modern: Engine, regi
         registry.line.limit(bytes_per_second=200_000)
         await pilot.press("f5")
         await until(pilot, lambda: "%" in below(app) and "Downloading" in below(app), what="layers and a share")
+        registry.line.limit(bytes_per_second=_STANDSTILL)
         await pilot.press("f5")
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, QuestionScreen))
@@ -291,7 +293,7 @@ async def test_a_pull_is_seen_stopped_and_done_again(engine_modern: Engine, regi
         assert names(engine_modern) == []
         registry.line.restore()
         await pilot.press("ctrl+s")
-        await until(pilot, lambda: isinstance(app.screen, MainScreen), seconds=60, what="launched")
+        await until(pilot, lambda: isinstance(app.screen, MainScreen), what="launched")
     assert names(engine_modern) == ["pulled"]
 
 
@@ -308,22 +310,21 @@ async def test_a_launch_goes_on_behind_and_leaving_stops_one(
         registry.line.limit(bytes_per_second=300_000)
         await pilot.press("f5")
         await until(pilot, lambda: "Downloading" in below(app))
+        registry.line.limit(bytes_per_second=_STANDSTILL)
         await pilot.press("f6")
         await until(pilot, lambda: isinstance(app.screen, MainScreen))
         assert app.desk.runs.all()[0].state is RunState.RUNNING
         registry.line.restore()
-        await until(pilot, lambda: app.desk.runs.all()[0].ended, seconds=60)
+        await until(pilot, lambda: app.desk.runs.all()[0].ended)
         await until(pilot, lambda: any(view.container.name == "behind" for view in app.containers or ()))
         engine_modern.docker("rm", "--force", "behind")
         engine_modern.docker("rmi", "--force", reference)
         fields = await opened(pilot, app)
         fields.set("image", reference)
         fields.set("name", "left")
-        registry.line.limit(bytes_per_second=50_000)
+        registry.line.limit(bytes_per_second=_STANDSTILL)
         await pilot.press("f5")
         await until(pilot, lambda: form(app)._run is not None)
-        began = time.monotonic()
-    assert time.monotonic() - began < 5
     assert names(engine_modern) == []
 
 
@@ -438,9 +439,7 @@ async def test_an_engine_that_is_away_is_said_and_comes_back(engine_modern: Engi
         await until(pilot, lambda: form(app)._run is None and form(app)._failure, what="why it was not launched")
         assert fields.value("environment") == "A=1"
         engine_modern.start()
-        await until(
-            pilot, lambda: "docker run" in below(app) and "last line" not in below(app), seconds=60, what="it is back"
-        )
+        await until(pilot, lambda: "docker run" in below(app) and "last line" not in below(app), what="it is back")
 
 
 async def test_the_toolkits_way_on_an_old_engine(engine_old: Engine, tmp_path: Path) -> None:

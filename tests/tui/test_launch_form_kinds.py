@@ -236,7 +236,7 @@ async def test_a_launch_waits_for_a_free_gpu_and_can_be_stopped_or_left_to_go_on
         assert "launch of patient" in shown(app)
         await pilot.press("escape")
         nvml.write(whole.with_(gpus=(taken[0], whole.gpus[1])))
-        await until(pilot, lambda: app.desk.runs.all()[0].ended, seconds=60, what="launched once a GPU was free")
+        await until(pilot, lambda: app.desk.runs.all()[0].ended, what="launched once a GPU was free")
         assert waits("patient was started")()
         assert app.host_view is not None
         uuid = app.host_view.gpus[1].gpu.uuid

@@ -17,6 +17,7 @@ from gpuconsole.tui.screens.launchaccess import AccessScreen
 from gpuconsole.tui.screens.launchsaving import SaveProfile
 from gpuconsole.tui.widgets.lines import Lines
 from tests.tui.console import until
+from tests.tui.formseen import weighed
 from tests.tui.looking import still
 from tests.tui.test_looks import Compare, Make, canned_weight, launch, main, same, settled
 
@@ -45,8 +46,8 @@ async def filled(pilot: Pilot[Any]) -> None:
     app.screen.take_filling(PROFILE)
     app.screen.fields.fill(FILLED)
     app.screen.show_more()
-    before = app.screen._weight
-    await until(pilot, lambda: app.screen._weight is not before and app.screen._weight.plan)
+    await weighed(pilot, app)
+    assert app.screen._weight.plan
     await settled(pilot)
 
 

@@ -38,8 +38,10 @@ from gpuconsole.tui.asciifilter import AsciiFilter
 from gpuconsole.tui.screens.details import open_details
 from gpuconsole.tui.screens.launch import LaunchScreen
 from gpuconsole.tui.screens.logs import LogScreen
+from gpuconsole.tui.screens.question import QuestionScreen
 from tests.tui import looking
-from tests.tui.console import shown, until
+from tests.tui.console import shown, thought, until
+from tests.tui.formseen import weighed
 from tests.tui.looking import feed, still
 
 __all__ = ["still"]
@@ -57,8 +59,10 @@ async def main(pilot: Pilot[Any]) -> None:
 
 
 async def settled(pilot: Pilot[Any]) -> None:
-    """Everything drawn that is to be drawn."""
-    for _ in range(3):
+    """Everything found out that is looked up, and everything drawn that is to be drawn."""
+    await pilot.pause()
+    await thought(pilot)
+    for _ in range(2):
         await pilot.pause()
     await pilot.wait_for_scheduled_animations()
 
@@ -72,6 +76,13 @@ def opened(key: str) -> Callable[[Pilot[Any]], Awaitable[None]]:
         await settled(pilot)
 
     return act
+
+
+async def question(pilot: Pilot[Any]) -> None:
+    """Whether a container is to be stopped."""
+    await opened("x")(pilot)
+    await until(pilot, lambda: isinstance(pilot.app.screen, QuestionScreen), what="the question")
+    await settled(pilot)
 
 
 async def gpu(pilot: Pilot[Any]) -> None:
@@ -113,10 +124,10 @@ async def launch_wrong(pilot: Pilot[Any]) -> None:
     """The form with two fields that cannot be."""
     await launch(pilot)
     app: Any = pilot.app
-    before = app.screen._weight
     app.screen.fields.set("ports", "99999")
     app.screen.fields.set("shm", "much")
-    await until(pilot, lambda: app.screen._weight is not before and not app.screen._weight.plan)
+    await weighed(pilot, app)
+    assert not app.screen._weight.plan
     await settled(pilot)
 
 
@@ -131,10 +142,12 @@ async def launch_findings(pilot: Pilot[Any]) -> None:
         ("shm", "64m"),
     ):
         app.screen.fields.set(key, text)
-    await until(pilot, lambda: any(each.slug == "shm-size" for each in app.screen._remarks))
+    await weighed(pilot, app)
+    assert any(each.slug == "shm-size" for each in app.screen._remarks)
     app.screen.fields.go_to("shm")
     await pilot.press("f7")
-    await until(pilot, lambda: not app.screen._mended, what="weighed once more")
+    await weighed(pilot, app)
+    assert not app.screen._mended
     await settled(pilot)
 
 
@@ -217,6 +230,7 @@ async def leaving(pilot: Pilot[Any]) -> None:
     type(app.desk).going = property(lambda desk: (f"pull of {looking.PULLED}",))
     try:
         await pilot.press("q")
+        await until(pilot, lambda: isinstance(app.screen, QuestionScreen), what="the question")
         await settled(pilot)
     finally:
         del type(app.desk).going
@@ -243,7 +257,7 @@ SCREENS = {
     "launch-wrong": launch_wrong,
     "launch-findings": launch_findings,
     "help": opened("question_mark"),
-    "question": opened("x"),
+    "question": question,
     "copy": opened("y"),
 }
 

@@ -11,7 +11,7 @@ import pytest
 from gpuconsole.gpu.state import MemoryState
 from gpuconsole.tui import messages
 from tests.rig.nvml import NvmlBox
-from tests.tui.console import until
+from tests.tui.console import looks_no_more, until
 from tests.tui.test_alarms import bells, hear, look, quiet_console, said
 
 
@@ -23,7 +23,7 @@ async def test_a_failure_is_heard_at_whichever_of_many_looks_that_wait_it_was_se
     rung = bells(app, monkeypatch)
     heard: list[Any] = []
     async with app.run_test(size=(80, 24), notifications=True) as pilot:
-        await until(pilot, lambda: app.host_view)
+        await looks_no_more(pilot, app)
         await hear(app, pilot)
         monkeypatch.setattr(app.alarming, "host_looked", _also(app.alarming.host_looked, heard))
         for place in range(8):  # all at once: the console is busy with something else

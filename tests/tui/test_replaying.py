@@ -24,7 +24,7 @@ from gpuconsole.tui.screens.gpu import GpuScreen
 from gpuconsole.tui.screens.logs import LogScreen
 from gpuconsole.tui.widgets.replayline import ReplayLine
 from gpuconsole.tui.widgets.strip import GpuStrip
-from tests.tui.console import shown, until
+from tests.tui.console import shown, thought, until
 
 TWO = Path(__file__).parents[1] / "fixtures/two-tenants-h200.jsonl.gz"
 
@@ -55,7 +55,7 @@ async def go(app: ReplayApp, pilot: Pilot[Any], at: float) -> None:
 async def settled(app: ReplayApp, pilot: Pilot[Any]) -> None:
     state = app.desk.player.state
     await until(pilot, lambda: app.host_view == state.host and (app.containers or ()) == state.containers)
-    await pilot.pause(0.3)
+    await thought(pilot)
 
 
 def says(app: ReplayApp, words: str) -> bool:
@@ -73,14 +73,12 @@ async def all_seen(app: ReplayApp, pilot: Pilot[Any]) -> str:
     seen = []
     for key in ("1", "3", "4"):
         await pilot.press(key)
-        await pilot.pause(0.1)
         seen.append(shown(app).partition("\n")[2])
     await pilot.press("1", "tab", "enter")
     await until(pilot, lambda: isinstance(app.screen, GpuScreen))
-    await pilot.pause(0.2)
+    await thought(pilot)
     seen.append(shown(app).partition("\n")[2])
     await pilot.press("escape", "tab")
-    await pilot.pause(0.1)
     return "\n".join(seen)
 
 
@@ -109,8 +107,7 @@ async def test_going_back_leaves_nothing_of_what_came_later(recording: Recording
 @pytest.mark.parametrize("size", [(80, 24), (120, 36), (200, 50), (40, 10)])
 async def test_the_line_says_where_one_is_and_fits(recording: Recording, size: tuple[int, int]) -> None:
     async with playing(recording, size=size) as (app, pilot):
-        await pilot.pause(0.3)
-        assert "0:00 / 0:39" in line(app)
+        await until(pilot, lambda: "0:00 / 0:39" in line(app))
         await pilot.press("full_stop")
         await until(pilot, lambda: "0:10 / 0:39" in line(app))
         await pilot.press("full_stop", "comma", "full_stop")

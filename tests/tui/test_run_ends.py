@@ -18,7 +18,7 @@ from tests.rig.nvml import NvmlBox
 from tests.rig.nvml.presets import h200
 from tests.rig.nvml.state import NvmlState
 from tests.rig.tmux import Tmux
-from tests.tui.in_tmux import PATIENCE_S, seat, wait
+from tests.tui.in_tmux import seat, wait
 
 
 def _line(shown: str, word: str) -> str:
@@ -32,31 +32,41 @@ def test_a_check_that_ends_with_its_console_is_remembered_so(
     engine_modern.docker("run", "-d", "--name", "train", engine_modern.load("pytorch"), "sleep", "1000")
     person = seat(tmux, engine_modern.host, nvml_box, tmp_path)
     pid = person.start()
-    person.pane.wait_for("train")
-    assert "●" not in person.pane.capture()
+    assert "●" not in person.pane.wait_for("train")
     person.pane.keys("c")
-    wait(lambda: "● check" in _line(person.pane.capture(), "train"), what="its row says so", shown=person.pane.capture)
-    assert "●1" in _line(person.pane.capture(), "[Containers 1]")
+
+    def under_way() -> bool:
+        seen = person.pane.capture()
+        return "● check" in _line(seen, "train") and "●1" in _line(seen, "[Containers 1]")
+
+    wait(under_way, what="its row and its list say so", shown=person.pane.capture)
     person.pane.keys("4")
-    wait(lambda: "%" in _line(person.pane.capture(), "check "), what="it goes on", shown=person.pane.capture)
-    assert "[Runs 1] ●1" in person.pane.capture()
+
+    def goes_on() -> bool:
+        seen = person.pane.capture()
+        return "%" in _line(seen, "check ") and "[Runs 1] ●1" in seen
+
+    wait(goes_on, what="it goes on", shown=person.pane.capture)
     if how == "q":
         person.pane.keys("q")
     else:
         os.kill(pid, getattr(signal, how))
     person.left()
-    person.pane.send("stty sane")
-    person.pane.keys("C-j")  # what was killed has left the terminal as it needed it
+    person.mend()
     person.start()
     person.pane.keys("4")
-    wait(lambda: "cancelled" in _line(person.pane.capture(), "check "), what="its row", seconds=PATIENCE_S,
-         shown=person.pane.capture)  # fmt: skip
-    told = _line(person.pane.capture(), "check ")
-    assert "Cut short" in told or "was cancelled" in told, told
-    assert "●" not in person.pane.capture()
+
+    def remembered() -> bool:
+        seen = person.pane.capture()
+        told = _line(seen, "check ")
+        return "cancelled" in told and ("Cut short" in told or "was cancelled" in told) and "●" not in seen
+
+    wait(remembered, what="its row, and that nothing goes on", shown=person.pane.capture)
     person.pane.keys("Enter")
-    page = person.pane.wait_for("began")
-    assert ("nobody saw its end" in page) == (how == "SIGKILL")
+    if how == "SIGKILL":
+        person.pane.wait_for("nobody saw its end")
+    else:
+        assert "nobody saw its end" not in person.pane.wait_for("began")
 
 
 @pytest.mark.parametrize("then", ["cancel", "go on"])
@@ -79,8 +89,8 @@ def test_a_check_beside_another_of_that_gpu_says_for_whom_it_waits(
         wait(lambda: words in person.pane.capture(), what="what it waits for", shown=person.pane.capture)
         if then == "cancel":
             person.pane.keys("x")
-            person.pane.wait_for("cancelled")
-            assert "The check of train was cancelled" in _line(person.pane.capture(), "check ")
+            words = "The check of train was cancelled"
+            wait(lambda: words in _line(person.pane.capture(), "check "), what="its end", shown=person.pane.capture)
     if then == "go on":
         wait(lambda: "%" in _line(person.pane.capture(), "check "), what="it goes on", shown=person.pane.capture)
         assert "waits for" not in _line(person.pane.capture(), "check ")
