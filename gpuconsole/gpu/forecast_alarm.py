@@ -11,6 +11,8 @@ from gpuconsole.gpu.state import MemoryState
 
 _CULPRIT = 0.2
 """Share of the growth from which on a holder is named for it."""
+_PAUSED = 0.5
+"""Of the growth time: growth that comes back after less had only paused, and its alarm was not wrong."""
 _MOST_WARY = 2
 """Alarms withdrawn that count: it never goes deaf."""
 
@@ -42,6 +44,10 @@ class Alarm:
         self._caution = 1.0
         self._seen_s = 0.0
         """The longest growth time seen while this alarm stands."""
+        self._ended_s: float | None = None
+        """The same when the growth of the last alarm ended; None where it fell for another reason, or came back."""
+        self._rested_s = 0.0
+        """Time since an alarm fell."""
 
     def decide(
         self,
@@ -61,15 +67,19 @@ class Alarm:
             caution: A risk must be nearer by this factor, where growth is something harmless more often than a leak.
             may_be_load: It may be loading: worth watching, and no alarm unless one stands already.
         """
+        self._rested_s += sampling_s
         if not trends:
-            self._withdraw()
+            self._withdraw(ended=True)
             return Outlook()
         rates = {name: trend.rate_bytes_s for name, trend in trends.items()}
         whole = sum(rates.values()) or 1.0
         culprits = [name for name in sorted(rates, key=lambda name: -rates[name]) if rates[name] >= _CULPRIT * whole]
         self._caution = caution
         seen = sum(rates[name] * trend.seen_s for name, trend in trends.items()) / whole
-        if self.standing is not None:  # another reading of the same growth, as a pace that changed, is no news of its end
+        if self._ended_s is not None and seen > self._ended_s:  # the same growth
+            self._withdrawn -= self._rested_s <= _PAUSED * self._ended_s
+            self._ended_s = None
+        if self.standing is not None:  # the same growth read otherwise, as a pace that changed, is no end of it
             seen = self._seen_s = max(seen, self._seen_s)
         eta = full_in(list(trends.values()), room)
         straight = full_in(list(trends.values()), room, straight=True)
@@ -121,9 +131,11 @@ class Alarm:
 
     def forget(self) -> None:
         """Begin anew: whoever was to blame has gone, and says nothing of who comes next."""
-        self.standing, self._withdrawn = None, 0
+        self.standing, self._withdrawn, self._ended_s = None, 0, None
 
-    def _withdraw(self) -> None:
+    def _withdraw(self, *, ended: bool = False) -> None:
         if self.standing is not None:
+            self._ended_s = self._seen_s if ended and self._withdrawn < _MOST_WARY else None
+            self._rested_s = 0.0
             self._withdrawn = min(self._withdrawn + 1, _MOST_WARY)
         self.standing = None

@@ -22,6 +22,8 @@ most likely."""
 _DUE = 4.0
 """Of the time between samples: who fills it with a step that was due within so much has failed too. Others that go have
 ended, or were stopped by somebody who heard the alarm."""
+_JUST = 2
+"""Looks for which an alarm that fell tells of an end: at last an allocator gives its cache back, and asks again."""
 _EARLY, _LARGER = 0.7, 1.3
 """A step may come when so much of the usual time has passed, and be larger than foreseen by so much."""
 _BESIDE = 0.05
@@ -66,7 +68,9 @@ class GpuWatch:
         self._grown: set[str] = set()
         """Who grew so that an alarm rose."""
         self._asked: frozenset[str] = frozenset()
-        """Who may have asked for more than was left, as of the last reading."""
+        """Who may have asked for more than was left, as of the last reading, and before it since an alarm stood."""
+        self._fallen = _JUST + 1
+        """Looks since an alarm stood."""
         self._last_free: float = 0.0
         self._due = False
         """At the last reading the step was due that may fill it."""
@@ -110,11 +114,16 @@ class GpuWatch:
         room = free - sum(each.curve.unused() for each in self._holders.values())
         caution = self._settings.idle_caution if self._idle else 1.0
         ahead = self._alarm.decide(trends, room, pace_s, caution=caution)
+        self._fallen += 1
         if self._alarm.standing is not None:
+            self._fallen = 0
             self._grown.update(ahead.culprits)
         said = [*gone, *self._processes(t, gpu, trends, ahead, room), self._whole(t, gpu, trends, ahead, room)]
-        self._culprits, self._last_free = ahead.culprits, free
-        self._asked = frozenset(name for name, each in self._holders.items() if name in trends or each.wants(free))
+        self._culprits = ahead.culprits
+        asked = frozenset(name for name, each in self._holders.items() if name in trends or each.wants(free))
+        just = 0 < self._fallen <= _JUST and not gone
+        self._asked = asked | self._asked if just else asked
+        self._last_free = min(free, self._last_free) if just else free
         self._due = any(_fills(trends[name], room, pace_s) for name in ahead.culprits)
         return said
 
@@ -128,6 +137,7 @@ class GpuWatch:
             self._grown.discard(name)
             if not self._grown:
                 self._alarm.forget()
+                self._fallen = _JUST + 1
         called = {process.pid: process.name for process in gpu.processes or ()}
         computes, busy = _who_computes(gpu, total, held), (gpu.utilization_pct or 0.0) / 100
         for name, (pid, value) in held.items():
@@ -147,7 +157,7 @@ class GpuWatch:
         if holder.pid is None:
             return None
         full = self._last_free < _FULL * holder.curve.capacity
-        if self._alarm.standing is None or not (full or (self._due and name in self._culprits)):
+        if self._fallen > _JUST or not (full or (self._due and name in self._culprits)):
             return self._said(holder.pid, MemoryState.FREE, None, "it has ended")
         if name in self._asked:
             why = (

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from gpuconsole.gpu.forecast_curve import Curve
 from gpuconsole.gpu.forecast_loading import Point
 from gpuconsole.gpu.forecast_model import Settings, Trend
+from gpuconsole.gpu.forecast_pauses import AGAIN, without_pauses
 
 _STRAIGHT, _PER_STEP, _PER_SAMPLE = 0.03, 0.04, 0.1
 """Root mean square distance from a straight line, in parts of the growth, below which growth is steady: as such, more
@@ -45,6 +46,10 @@ class _Stretch(NamedTuple):
     """Since when growth has been seen."""
     pause_s: float
     """The longest usual time between steps."""
+    paused_s: float
+    """Time of pauses that is cut out of the points."""
+    longest_s: float
+    """The longest of these pauses."""
     rest_s: float
     """Time before the first step."""
     tail_bytes: float
@@ -80,7 +85,7 @@ class TrendReader:
         rest = max(0.0, stretch.rest_s - trend.interval_s)
         if rest < trend.interval_s and trend.gained_bytes < _TAIL * stretch.tail_bytes:
             return None
-        seen = now - stretch.start
+        seen = now - stretch.start  # pauses are cut out of the points after them, not of where growth began
         return replace(trend, seen_s=seen + min(rest, _REST * seen))
 
     def loading(self, now: float) -> bool:
@@ -168,8 +173,10 @@ def _stretch_of(curve: Curve, settings: Settings) -> _Stretch | None:
     points = curve.growth()
     if sum(point.steps for point in points[1:]) < settings.steps:
         return None
+    rest = points[1].t - points[0].t
+    points, paused, longest = without_pauses(points, curve.sampling_s)
     segment, bend, start = _stretch(points, curve.sampling_s, settings)
-    return _Stretch(segment, bend, start, _pause(segment), points[1].t - points[0].t, curve.tail())
+    return _Stretch(segment, bend, start, _pause(segment), paused, longest, rest, curve.tail())
 
 
 def _stretch(points: Sequence[Point], sampling_s: float, settings: Settings) -> tuple[list[Point], float, float]:
@@ -261,10 +268,11 @@ def _best_knot(points: Sequence[Point], settings: Settings) -> tuple[float, int 
 def _stated(stretch: _Stretch, now: float, curve: Curve, settings: Settings) -> Trend | None:
     points, bend = stretch.points, stretch.bend
     steps = sum(point.steps for point in points[1:])
-    begin, end = points[0], points[-1]
+    begin, end = points[0], points[-1]._replace(t=points[-1].t + stretch.paused_s)
     gained, span = end.level - begin.level, end.t - begin.t
     moved = curve.moved_t if curve.high >= _WALL * curve.capacity else end.t
-    if steps < settings.steps or now - max(moved, end.t) > settings.stopped * stretch.pause_s + curve.sampling_s / 2:
+    still = max(settings.stopped * stretch.pause_s, AGAIN * stretch.longest_s)
+    if steps < settings.steps or now - max(moved, end.t) > still + curve.sampling_s / 2:
         return None
     largest = max((b.level - a.level) / b.steps for a, b in pairwise(points))
     if span <= 0 or largest > settings.biggest * gained:

@@ -14,6 +14,7 @@ from gpuconsole.gpu.forecast_model import (
     MemorySample,
     PoolMemory,
     ProcessMemory,
+    Settings,
     Subject,
 )
 from gpuconsole.gpu.state import MemoryState
@@ -36,8 +37,8 @@ def thinned(samples: Sequence[MemorySample], seconds: float) -> list[MemorySampl
     return taken
 
 
-def said(samples: Iterable[MemorySample]) -> list[Assessment]:
-    return [each for statements in predict(samples) for each in statements]
+def said(samples: Iterable[MemorySample], settings: Settings | None = None) -> list[Assessment]:
+    return [each for statements in predict(samples, settings) for each in statements]
 
 
 def states(samples: Iterable[MemorySample]) -> list[tuple[str, str]]:
@@ -293,18 +294,25 @@ def test_an_alarm_says_who_how_fast_when_and_what_to_do() -> None:
     assert "checkpoint" in why
 
 
-def test_an_alarm_that_was_withdrawn_makes_the_next_one_wait() -> None:
-    halting = Sketch(4).load(70).rest(4).leak(1.0, 0.5, until=117).rest(20).leak(1.0, 0.5)
-    leads: list[float] = []
-    stood = False
-    for each in of(Subject.GPU, said(halting.samples())):
+def second_rise(sketch: Sketch, wary: float) -> float:
+    """Seconds left at the second of two alarms, by the curve."""
+    rises, stood = list[float](), False
+    samples = sketch.samples()
+    for sample, each in zip(samples, of(Subject.GPU, said(samples, Settings(wary=wary))), strict=True):
         stands = each.state in ALARMS
         if stands and not stood:
-            assert each.eta_s is not None
-            leads.append(each.eta_s)
+            rises.append(sample.t)
         stood = stands
-    assert len(leads) == 2
-    assert leads[1] < leads[0]
+    assert len(rises) == 2
+    assert sketch.oom_t is not None
+    return sketch.oom_t - rises[1]
+
+
+@pytest.mark.parametrize(("rest", "waits"), [(20, True), (7, False)])
+def test_an_alarm_that_was_withdrawn_makes_the_next_one_wait(rest: float, waits: bool) -> None:
+    """Not where growth had only paused: its alarm was right."""
+    halting = Sketch(4).load(70).rest(4).leak(1.0, 0.5, until=113).rest(rest).leak(1.0, 0.5)
+    assert (second_rise(halting, 0.6) < second_rise(halting, 1.0)) == waits
 
 
 def test_what_one_process_did_is_not_held_against_the_next() -> None:

@@ -186,3 +186,15 @@ def test_merged_shards_are_no_break() -> None:
     slower = merged + [Point(24.0 + 3 * n, 48.0 + 2.0 * n) for n in range(1, 20)]
     for samples in (points, slower):
         assert loading_end(samples, Past(True, False, 0.5, 140.0, quiet=samples[-1]), Settings()) is None
+
+
+@pytest.mark.parametrize("every", [0.5, 1.0, 2.0])
+def test_a_last_shard_far_larger_than_the_steps_after_it_is_no_growth(every: float) -> None:
+    """However loading falls between the looks: what is loaded last never counts as the first step of growth."""
+    for seed in range(20):
+        s = Sketch(seed)
+        s.load(100, 3, 0.9, 0.3).rest(2.0 + seed / 10).leak(1.6, 0.8)
+        assert s.oom_t is not None
+        assert s.loaded_t is not None
+        first = raised(thinned(s.samples(), every))[0]
+        assert 0.2 <= (s.oom_t - first) / (s.oom_t - s.loaded_t) <= 0.6, seed
