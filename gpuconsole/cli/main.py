@@ -8,7 +8,10 @@ import sys
 
 TYPE_CHECKING = False  # that of typing would cost an import outside the guard of run()
 if TYPE_CHECKING:
+    import signal
     from collections.abc import Sequence
+else:
+    import _signal as signal  # built in; what it gives the name to makes enumerations of it first
 
 _INTERRUPTED = 130
 
@@ -46,16 +49,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _end_at_once_when_interrupted() -> None:
     """Let ctrl+c end the process itself: a KeyboardInterrupt amid imports or at exit would be told by Python."""
-    import signal
-
     # What the caller ignores stays ignored: nohup, and jobs in the background of a shell without job control.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _leave)
 
 
 def _interrupt_the_command() -> None:
-    import signal
-
     if signal.getsignal(signal.SIGINT) is _leave:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from gpuconsole.core.text import eta, shorten
 from gpuconsole.gpu.names import short_name
 from gpuconsole.gpu.state import MemoryState
@@ -13,6 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from gpuconsole.gpu.model import Gpu
     from gpuconsole.host.seen import GpuSeen, HostSeen
+
+_NEVER = float("inf")
 
 COLOURS = {
     MemoryState.FREE: "green", MemoryState.IDLE: "cyan", MemoryState.PACKED: "yellow", MemoryState.WATCH: "yellow",
@@ -54,7 +54,7 @@ def _urgency(entry: GpuSeen) -> tuple[int, float, float]:
     """The worst state, of these the one that is full first, else the fullest."""
     said = ahead_of(entry)
     eta_s = said.eta_s if said is not None else None
-    return memory_state(entry).severity, -math.inf if eta_s is None else -eta_s, _share(entry.gpu)
+    return memory_state(entry).severity, -_NEVER if eta_s is None else -eta_s, _share(entry.gpu)
 
 
 def _in_short(entry: GpuSeen) -> str:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-
 from gpuconsole.cli.glyphs import Glyphs, styled
 from gpuconsole.cli.status_holders import holders_text, memory_remarks
 from gpuconsole.cli.status_line import COLOURS, alarms, word
@@ -41,7 +38,6 @@ _LOST_HINT = (
     "Save what runs on the other GPUs, look for Xid lines in the kernel log (sudo dmesg | grep -i xid), then restart "
     "the machine."
 )
-_TITLES = re.compile(r"GPU +(UTIL|CONTAINER) ")
 
 
 def overview_text(view: HostView, glyphs: Glyphs, *, averaged: bool = False) -> str:
@@ -175,12 +171,14 @@ def _memory_health(gpu: Gpu) -> list[str]:
 
 def _unreadable_instances(gpu: Gpu) -> list[str]:
     """What cannot be told of MIG instances, those with the same reason together."""
-    nameless = Counter(mig.unknown.get("uuid", "no reason given") for mig in gpu.migs if mig.uuid is None)
-    unlisted = Counter(mig.unknown.get("processes", "no reason given") for mig in gpu.migs if mig.processes is None)
+    nameless = [mig.unknown.get("uuid", "no reason given") for mig in gpu.migs if mig.uuid is None]
+    unlisted = [mig.unknown.get("processes", "no reason given") for mig in gpu.migs if mig.processes is None]
     return [
-        *(f"{_instances(count)} without UUID, not for containers: {why}." for why, count in nameless.items()),
-        *(f"{_instances(count)} whose processes cannot be listed: {why}." for why, count in unlisted.items()),
-    ]
+        *(f"{_instances(nameless.count(why))} without UUID, not for containers: {why}."
+          for why in dict.fromkeys(nameless)),
+        *(f"{_instances(unlisted.count(why))} whose processes cannot be listed: {why}."
+          for why in dict.fromkeys(unlisted)),
+    ]  # fmt: skip
 
 
 def _instances(count: int) -> str:
@@ -199,7 +197,7 @@ def _coloured(text: str, view: HostView, glyphs: Glyphs) -> str:
     lines = []
     entry = next(entries, None)
     for line in text.split("\n"):
-        if _TITLES.match(line):
+        if line.startswith("GPU ") and line.split(maxsplit=2)[1] in ("UTIL", "CONTAINER"):
             line = styled(line, bold=True)
         elif entry is not None and line.endswith(f" {word(entry)}"):
             state = word(entry)

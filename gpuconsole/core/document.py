@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Mapping
-from typing import Any
 
 from gpuconsole.core.records import fields, is_dataclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
 
 SCHEMA_VERSION = 1
 
@@ -20,20 +22,33 @@ def jsonable(value: object) -> Any:
     Raises:
         TypeError: A type JSON has no form for.
     """
+    if value is None or type(value) in _PLAIN:
+        return value
+    if hasattr(type(value), "__members__"):  # an enumeration, by :mod:`enum` or of :mod:`gpuconsole.core.words`
+        return value.value  # type: ignore[attr-defined]
     if is_dataclass(value) and not isinstance(value, type):
         written = [field.name for field in fields(value) if not field.metadata.get("derived")]
         return {name: jsonable(getattr(value, name)) for name in written}
-    if hasattr(type(value), "__members__"):  # an enumeration, by :mod:`enum` or of :mod:`gpuconsole.core.words`
-        return value.value  # type: ignore[attr-defined]
-    if isinstance(value, Mapping):
-        return {str(key): jsonable(item) for key, item in value.items()}
+    if isinstance(value, dict) or _is_mapping(value):
+        return {str(key): jsonable(item) for key, item in value.items()}  # type: ignore[attr-defined]
     if isinstance(value, list | tuple | set | frozenset):
         return [jsonable(item) for item in value]
     if isinstance(value, os.PathLike):
         return os.fspath(value)
-    if value is None or isinstance(value, str | int | float | bool):
+    if isinstance(value, str | int | float | bool):
         return value
     raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+_PLAIN = frozenset({str, int, float, bool})
+
+
+def _is_mapping(value: object) -> bool:
+    if not hasattr(value, "keys"):
+        return False
+    from collections.abc import Mapping
+
+    return isinstance(value, Mapping)
 
 
 def body_of(name: str, **parts: object) -> dict[str, Any]:
@@ -49,7 +64,14 @@ def text_of(body: Mapping[str, Any], *, indent: int | None = 2, ascii_only: bool
         indent: Of each level; None puts it on one line.
         ascii_only: Write other characters as JSON's escapes, for where they cannot be written themselves.
     """
-    text = json.dumps(body, indent=indent, ensure_ascii=ascii_only, allow_nan=False)
+    if indent is None:
+        import json
+
+        text = json.dumps(body, ensure_ascii=ascii_only, allow_nan=False)
+    else:
+        from gpuconsole.core.jsontext import indented
+
+        text = indented(body, indent=indent, ascii_only=ascii_only)
     if not ascii_only and not text.isascii():
         try:
             text.encode()

@@ -8,49 +8,6 @@ enters, and nothing behind an adapter has to think of it again.
 
 from __future__ import annotations
 
-import re
-from functools import cache
-
-from gpuconsole.core.records import dataclass
-
-# A string sequence that is never closed ends with its line, so that it cannot hide what follows.
-_ESCAPES = r"""
-    \x1b\][^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c|(?=\n)|\Z)             # OSC … BEL or ST
-  | \x1b[PX^_][^\x1b\x9c\n]*(?:\x1b\\|\x9c|(?=\n)|\Z)                   # DCS, SOS, PM, APC … ST
-  | [\x90\x98\x9d\x9e\x9f][^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c|(?=\n)|\Z)  # the same, begun by a C1 byte
-  | (?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?                                   # CSI
-  | \x1b[ -/]*[0-~]?                               # two-character escapes and charset choices
-    """
-_CONTROLS = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]"
-# Marks that reorder or hide text without a width of their own: bidi controls, invisible joiners used to disguise
-# names, line and paragraph separators, BOM, and tag characters.
-_DISGUISES = "[\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
-_LINE_BREAKS = r"\r\n|[\u2028\u2029\x85]"
-_BACKSPACES = r"[^\x08\n]\x08"
-
-
-@dataclass(frozen=True, slots=True)
-class _Patterns:
-    """What is looked for in text from outside."""
-
-    escapes: re.Pattern[str]
-    controls: re.Pattern[str]
-    disguises: re.Pattern[str]
-    line_breaks: re.Pattern[str]
-    backspaces: re.Pattern[str]
-
-
-@cache
-def _patterns() -> _Patterns:
-    """Made for the first text that is not plain already: a status that meets none does without."""
-    return _Patterns(
-        re.compile(_ESCAPES, re.VERBOSE),
-        re.compile(_CONTROLS),
-        re.compile(_DISGUISES),
-        re.compile(_LINE_BREAKS),
-        re.compile(_BACKSPACES),
-    )
-
 
 def decode(data: bytes | str) -> str:
     """Text of ``data``; bytes that are not UTF-8 become U+FFFD."""
@@ -73,18 +30,9 @@ def plain(data: bytes | str) -> str:
     text = decode(data)
     if text.isascii() and text.isprintable():
         return text
-    found = _patterns()
-    text = found.escapes.sub("", found.line_breaks.sub("\n", text))
-    if "\x08" in text:
-        text = found.backspaces.sub("", text)
-    if "\r" in text:
-        text = "\n".join(_last_state(line) for line in text.split("\n"))
-    return found.disguises.sub("", found.controls.sub("", text))
+    from gpuconsole.core.escapes import without_escapes
 
-
-def _last_state(line: str) -> str:
-    parts = [part for part in line.split("\r") if part]
-    return parts[-1] if parts else ""
+    return without_escapes(text)
 
 
 def plain_line(data: bytes | str, *, limit: int = 4096) -> str:
@@ -138,6 +86,8 @@ def parse_size(text: str) -> int:
     Raises:
         ValueError: It is no size, not above zero, or above what an engine can be told.
     """
+    import re
+
     match = re.match(_SIZE, text)
     if match is None:
         raise ValueError(f"{text!r} is not a size; write it like 8g, 512m or 1073741824")

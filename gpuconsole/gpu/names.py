@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
-_BRAND = re.compile(r"^NVIDIA\s+|GeForce\s+|\s+Generation$")
-
 
 def short_name(name: str | None) -> str:
     """``H200`` of ``NVIDIA H200``, ``RTX 4090`` of ``NVIDIA GeForce RTX 4090``; a dash where it is not known."""
-    return _BRAND.sub("", name).strip() or name if name else "–"
+    if not name:
+        return "–"
+    short = name.removeprefix("NVIDIA ").replace("GeForce ", "").removesuffix(" Generation")
+    return short.strip() or name

@@ -20,7 +20,6 @@ cannot pass itself off as another container.
 from __future__ import annotations
 
 import os
-import re
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,13 +28,14 @@ if TYPE_CHECKING:
 
 _ID = r"[0-9a-f]{64}"
 _ID_LENGTH = 64
-_SCOPE = rf"(?:docker|libpod(?:-payload)?|cri-containerd|crio|nerdctl)-({_ID})(?:\.scope)?"
-_BARE = rf"({_ID})"
+_PREFIXES = ("docker-", "libpod-", "libpod-payload-", "cri-containerd-", "crio-", "nerdctl-")
+"""Before the id, and then ``.scope`` may come after it."""
+_HELPERS = ("libpod-conmon-", "crio-conmon-")
+_HEX = frozenset("0123456789abcdef")
 _INITIAL_NAMESPACE = "cgroup:[4026531835]"
 """The kernel's fixed number of the namespace it booted in (PROC_CGROUP_INIT_INO)."""
 _MOUNTED = rf"/(?:containers|overlay-containers)/({_ID})/"
 """Engines mount a container's own ``/etc/hostname`` from a folder named by its id."""
-_HELPER = rf"(?:libpod|crio)-conmon-{_ID}(?:\.scope)?|conmon"
 
 
 def container_ids(cgroup: str) -> tuple[str, ...]:
@@ -47,17 +47,24 @@ def container_ids(cgroup: str) -> tuple[str, ...]:
     for path in _paths(cgroup):
         segments = path.removesuffix(" (deleted)").split("/")
         if max(map(len, segments)) < _ID_LENGTH:
-            continue  # no id is in it, and no pattern needs to be made
-        if any(re.fullmatch(_HELPER, segment) for segment in segments):
+            continue
+        if any(segment == "conmon" or _id_after(segment, _HELPERS) for segment in segments):
             continue  # podman's and cri-o's helper runs beside the container, not in it
-        found = [match[1] for segment in segments if (match := _found(segment))]
+        found = [one for segment in segments if (one := segment if _is_id(segment) else _id_after(segment, _PREFIXES))]
         if found:
             return tuple(dict.fromkeys(found))
     return ()
 
 
-def _found(segment: str) -> re.Match[str] | None:
-    return re.fullmatch(_SCOPE, segment) or re.fullmatch(_BARE, segment)
+def _is_id(text: str) -> bool:
+    return len(text) == _ID_LENGTH and _HEX.issuperset(text)
+
+
+def _id_after(segment: str, prefixes: Collection[str]) -> str:
+    """The id in a group's name behind one of ``prefixes``; empty when there is none."""
+    name = segment.removesuffix(".scope")
+    ids = (name.removeprefix(prefix) for prefix in prefixes if name.startswith(prefix))
+    return next((one for one in ids if _is_id(one)), "")
 
 
 def container_id(cgroup: str) -> str | None:
@@ -131,5 +138,7 @@ def own_container_id(proc: Path | str = "/proc") -> str | None:
         mounts = read_text(os.path.join(proc, "self/mountinfo"))
     except OSError:
         return None
+    import re
+
     mounted = re.search(_MOUNTED, mounts)
     return known or (mounted[1] if mounted else None)

@@ -131,11 +131,9 @@ class Evidence:
         if count < _SEARCH_FROM or gpu.minor is None or self._processes.blind:
             return []
         listed = {one.pid for one in holders} | self.pids
-        from pathlib import Path
-
         from gpuconsole.host.openers import Openers
 
-        self._openers = self._openers or Openers(Path(self._processes.proc))
+        self._openers = self._openers or Openers(self._processes.proc)
         found = self._openers.of(gpu.minor, listed=listed)
         if not found:
             return []

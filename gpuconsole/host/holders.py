@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from gpuconsole.core.records import fields
 from gpuconsole.core.text import plain_line
 from gpuconsole.gpu.model import Gpu, GpuProcess, GpuSnapshot
@@ -60,7 +58,10 @@ class HolderTable:
         unattributed = gpu.unattributed_bytes
         holders = distinct(_holder(gpu, process, facts[process.pid], names) for process in _listed(gpu))
         self._evidence.see(gpu, holders)
-        why = partial(self._evidence.reasons, gpu, holders, facts)
+
+        def why(count: int) -> str:
+            return self._evidence.reasons(gpu, holders, facts, count)
+
         return GpuView(
             gpu=gpu,
             holders=holders,

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-import re
 import time
-from collections.abc import Collection
-from pathlib import Path
-from typing import NamedTuple
 
+from gpuconsole.core.records import dataclass
 from gpuconsole.core.text import plain_line
 
-_NODE = re.compile(r"/dev/nvidia(\d+)")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from pathlib import Path
+
+_NODE = "/dev/nvidia"
 _LONGEST_S = 0.05
 """On a machine with very many open files the search is given up, and nothing is told rather than half of it."""
 _FRESH_S = 15.0
@@ -21,7 +23,8 @@ _OURS = frozenset(
 """Programs that only look, as the kernel cuts their names."""
 
 
-class Opener(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Opener:
     """A process that has GPUs open."""
 
     pid: int
@@ -39,8 +42,8 @@ class Openers:
         proc: Where the process file system is mounted.
     """
 
-    def __init__(self, proc: Path) -> None:
-        self._proc = proc
+    def __init__(self, proc: Path | str) -> None:
+        self._proc = str(proc)
         self._found: tuple[Opener, ...] = ()
         self._looked_at: float | None = None
 
@@ -56,36 +59,38 @@ class Openers:
         for name in sorted(filter(str.isdecimal, _names(self._proc)), key=int, reverse=True):
             if time.monotonic() > until:
                 return ()
-            minors = frozenset(_minors(self._proc / name / "fd"))
+            minors = frozenset(_minors(f"{self._proc}/{name}/fd"))
             if not minors or int(name) == os.getpid():
                 continue
-            program = _program(self._proc / name)
+            program = _program(f"{self._proc}/{name}")
             if program not in _OURS:
                 found.append(Opener(int(name), program, minors))
         return tuple(sorted(found, key=lambda one: one.pid))
 
 
-def _names(folder: Path) -> list[str]:
+def _names(folder: str) -> list[str]:
     try:
         return os.listdir(folder)
     except OSError:  # it has ended, or belongs to somebody else
         return []
 
 
-def _minors(folder: Path) -> set[int]:
+def _minors(folder: str) -> set[int]:
     found = set()
     for name in _names(folder):
         try:
-            match = _NODE.fullmatch(os.readlink(f"{folder}/{name}"))
+            opened = os.readlink(f"{folder}/{name}")
         except OSError:
             continue
-        if match is not None:
-            found.add(int(match[1]))
+        number = opened.removeprefix(_NODE)
+        if number != opened and number.isdecimal():
+            found.add(int(number))
     return found
 
 
-def _program(process: Path) -> str:
+def _program(process: str) -> str:
     try:
-        return plain_line((process / "comm").read_bytes(), limit=32) or "?"
+        with open(f"{process}/comm", "rb") as file:
+            return plain_line(file.read(), limit=32) or "?"
     except OSError:
         return "?"

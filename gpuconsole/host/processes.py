@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import pwd
 import time
-from functools import cached_property
 
 from gpuconsole.core.records import dataclass, field
 from gpuconsole.core.text import plain_line
@@ -102,27 +101,33 @@ class ProcessTable:
         """Pid → start, CPU ticks, and when that was, of the last look."""
         self._users: dict[int, str | None] = {}
         self._booted_at: float | None = None
+        self._blind: bool | None = None
+        self._windows: bool | None = None
 
-    @cached_property
+    @property
     def blind(self) -> bool:
         """Whether this program lives in a pid namespace of its own, where the host's pids mean nothing."""
-        try:
-            return os.readlink(f"{self._proc}/self/ns/pid") != _INITIAL_PID_NAMESPACE
-        except OSError:
-            return False
+        if self._blind is None:
+            try:
+                self._blind = os.readlink(f"{self._proc}/self/ns/pid") != _INITIAL_PID_NAMESPACE
+            except OSError:
+                self._blind = False
+        return self._blind
 
     @property
     def proc(self) -> str:
         """Where the process file system is mounted."""
         return self._proc
 
-    @cached_property
+    @property
     def windows(self) -> bool:
         """Whether this is a Linux within Windows (WSL), whose driver it uses."""
-        try:
-            return b"microsoft" in _read(f"{self._proc}/version").lower()
-        except OSError:
-            return False
+        if self._windows is None:
+            try:
+                self._windows = b"microsoft" in _read(f"{self._proc}/version").lower()
+            except OSError:
+                self._windows = False
+        return self._windows
 
     def look(self, pids: Collection[int], *, listed_at: float, known: Collection[str] = ()) -> dict[int, ProcessFacts]:
         """Look ``pids`` up now.

@@ -43,7 +43,7 @@ def glance(session: Session) -> HostGlance:
     gpus = tuple(GpuGlance(gpu, _listed(gpu)) for gpu in snapshot.gpus)
     if not gpus:
         return HostGlance(snapshot)
-    shared = read_shared()
+    shared = read_shared(only_fresh=True)
     given = shared.given if shared is not None else None
     if given is None:
         given = _launched(gpus)

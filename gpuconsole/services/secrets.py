@@ -6,14 +6,22 @@ something stay, and so does the rest of the text.
 
 from __future__ import annotations
 
-import re
-from functools import lru_cache
+from gpuconsole.core.later import Later
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import re
     from collections.abc import Callable, Iterable, Sequence
+    from typing import TypeVar
+
+    _Asked = TypeVar("_Asked")
+    _Found = TypeVar("_Found")
+
+else:
+    re = Later("re")
 
 MASK = "********"
+_MOST_KNOWN = 1024
 
 _WORDS = (
     r"(?:KEYS?|TOKENS?|SECRETS?|PASS|PASSWORDS?|PASSWD|PASSPHRASE|PASSCODE|PWD|CREDENTIALS?|CREDS?|AUTH|COOKIES?"
@@ -89,18 +97,19 @@ _BY_LETTER = (
     + "|".join(rf"{program}\b[^;|&\n]{{0,512}}?\s-{letter}" for program, letter in _LETTERS.items())
     + rf")\s*){_VALUE}"
 )
-_SCRIPT_FOLLOWS = r"-[a-z]*c"
-_WHOLE = r"(?s)(?P<name>-{0,2}[A-Za-z_][\w.-]*)=(?P<value>.*)"
 
 
-@lru_cache(maxsize=4096)
 def is_secret_name(name: str) -> bool:
     """Whether a variable, option or label of this name holds a secret: ``HF_TOKEN``, ``--api-key``, ``dbPassword``."""
     whole = name.upper()
     if not any(word in whole for word in _IN_SECRET_NAMES):
         return False
-    upper = _upper(name)
-    return upper not in _HARMLESS_NAMES and re.search(_SECRET_NAME, upper) is not None
+    known = _known_names.get(name)
+    if known is None:
+        upper = _upper(name)
+        known = upper not in _HARMLESS_NAMES and re.search(_SECRET_NAME, upper) is not None
+        _keep(_known_names, name, known)
+    return known
 
 
 def _upper(name: str) -> str:
@@ -206,10 +215,25 @@ def _says_what_follows(text: str, found: re.Match[str]) -> bool:
 
 def mask_arguments(arguments: Sequence[str]) -> tuple[str, ...]:
     """A command's arguments; the one after ``--token`` is masked too, and all of the one that is ``--token=…``."""
-    return _masked_arguments(tuple(arguments))
+    whole = tuple(arguments)
+    known = _known_commands.get(whole)
+    if known is None:
+        known = _masked_arguments(whole)
+        _keep(_known_commands, whole, known)
+    return known
 
 
-@lru_cache(maxsize=1024)
+_known_names: dict[str, bool] = {}
+_known_commands: dict[tuple[str, ...], tuple[str, ...]] = {}
+"""What was found before; a console asks for the same again and again."""
+
+
+def _keep(known: dict[_Asked, _Found], asked: _Asked, found: _Found) -> None:
+    if len(known) >= _MOST_KNOWN:
+        known.clear()
+    known[asked] = found
+
+
 def _masked_arguments(arguments: tuple[str, ...]) -> tuple[str, ...]:
     masked: list[str] = []
     before = letter = ""
@@ -229,12 +253,23 @@ def _masked_argument(argument: str, before: str, letter: str) -> str:
             return f"-{letter}{MASK}"
     if before.startswith("-") and "=" not in before and not argument.startswith("-") and is_secret_name(before):
         return argument if not argument or _is_amount(before, argument) else MASK
-    whole = None
-    if "=" in argument and re.fullmatch(_SCRIPT_FOLLOWS, before) is None:
-        whole = re.fullmatch(_WHOLE, argument)
-    if whole is not None and is_secret_name(whole["name"]):
-        return f"{whole['name']}={mask_value(whole['name'], whole['value'])}"
+    name, sign, value = argument.partition("=")
+    if sign and is_secret_name(name) and not _script_follows(before) and _is_name(name):
+        return f"{name}={mask_value(name, value)}"
     return mask_text(argument)
+
+
+def _script_follows(option: str) -> bool:
+    """``-c``, or others of one letter before it in one word."""
+    letters = option[1:]
+    return option[:1] == "-" and letters.endswith("c") and all("a" <= letter <= "z" for letter in letters)
+
+
+def _is_name(text: str) -> bool:
+    """A variable's, or an option's with its dashes."""
+    bare = text[text.startswith("-") + text.startswith("--") :]
+    begins = bare[:1].isascii() and (bare[:1].isalpha() or bare[:1] == "_")
+    return begins and all(char.isalnum() or char in "_.-" for char in bare)
 
 
 def mask_environment(environment: Iterable[tuple[str, str | None]]) -> tuple[tuple[str, str | None], ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from _thread import allocate_lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gpuconsole.launch.fields import Surroundings
     from gpuconsole.services.pullspace import PullSpace
 
-_MAKING = threading.Lock()
+_MAKING = allocate_lock()
 
 
 class Session:

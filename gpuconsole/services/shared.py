@@ -8,7 +8,6 @@ as it is fresh: damaged, old, of another boot, of another user or no file at all
 
 from __future__ import annotations
 
-import math
 import os
 import stat
 import time
@@ -34,7 +33,10 @@ _LONGEST_S = 60.0
 """And never longer, however seldom its writer looks."""
 _NAMES_S = 3600.0
 """An id never means another container; a name may be changed while nobody looks."""
+_SLACK_S = 5.0
+"""By the clock of the file's disk, which may be another machine's; what counts is what the file itself says."""
 _LONGEST_WORDS = 300
+_INFINITE = float("inf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +108,15 @@ def boot_id() -> str:
         return ""
 
 
-def read_shared(path: Path | str | None = None) -> Shared | None:
+def read_shared(path: Path | str | None = None, *, only_fresh: bool = False) -> Shared | None:
     """What the file says; None when there is none that can be believed.
 
     Args:
         path: The file; None takes the usual one.
+        only_fresh: Names of containers, which last longer than the rest, are not needed. What a look costs most here is
+            the import that reads the file, and one that lies there from before needs none.
     """
-    content = _content(path or shared_path())
+    content = _content(path or shared_path(), at_most_s=_LONGEST_S if only_fresh else _NAMES_S)
     if content is None:
         return None
     import json
@@ -123,7 +127,7 @@ def read_shared(path: Path | str | None = None) -> Shared | None:
         return None
 
 
-def _content(path: Path | str) -> bytes | None:
+def _content(path: Path | str, *, at_most_s: float) -> bytes | None:
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except (OSError, ValueError):
@@ -131,7 +135,7 @@ def _content(path: Path | str) -> bytes | None:
     try:
         found = os.fstat(handle)
         ours = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022
-        if not ours or found.st_size > MOST_BYTES:
+        if not ours or found.st_size > MOST_BYTES or time.time() - found.st_mtime > at_most_s + _SLACK_S:
             return None
         pieces = bytearray()
         while len(pieces) <= MOST_BYTES and (piece := os.read(handle, MOST_BYTES)):
@@ -190,6 +194,6 @@ def _ahead(data: Any, age_s: float) -> Ahead:
 
 
 def _number(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < _INFINITE:
         raise ValueError("no number")
     return float(value)

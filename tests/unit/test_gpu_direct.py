@@ -146,6 +146,17 @@ def test_before_the_start_and_for_what_is_not_bound_there_are_codes() -> None:
         _ = Direct().nvmlDeviceDoesWhatIsNotBound
 
 
+def test_its_thread_imports_no_threading(nvml_box: NvmlBox) -> None:
+    """Which would take that thread for the main one, and wait for it when a driver hangs."""
+    nvml_box.change_gpu(0, name="NVIDIA \u200bGr\u00f6\u00dfe\x1b[2J", processes=(GpuProcess(1, None),))
+    code = (
+        "import sys; from gpuconsole.gpu.nvml.source import NvmlSource; source = NvmlSource(direct=True);"
+        "snapshot = source.snapshot(); source.close(); assert snapshot.gpus[0].name == 'NVIDIA Größe';"
+        "print([name for name in ('threading', 'pynvml') if name in sys.modules])"
+    )
+    assert nvml_box.python(code) == "[]"
+
+
 def test_the_machines_own_gpus() -> None:
     """On a machine with a driver: all is as nvidia-ml-py has it there."""
     try:

@@ -214,9 +214,11 @@ def test_a_driver_that_hangs_at_once(nvml: NvmlBox) -> None:
     time.sleep(0.8)  # the simulator must not be reset beneath the call that still waits
 
 
-def test_a_hanging_driver_does_not_keep_the_process_alive(nvml_box: NvmlBox) -> None:
+@pytest.mark.parametrize("options", ["", ", direct=True"])
+def test_a_hanging_driver_does_not_keep_the_process_alive(nvml_box: NvmlBox, options: str) -> None:
     nvml_box.write(nvml_box.state.with_(delays_ms={"nvmlDeviceGetCount_v2": 600_000}))
-    code = "from gpuconsole.gpu.nvml.source import NvmlSource; print(NvmlSource(start_limit_s=0.1).snapshot().reason)"
+    code = "from gpuconsole.gpu.nvml.source import NvmlSource;"
+    code += f"print(NvmlSource(start_limit_s=0.1{options}).snapshot().reason)"
     done = subprocess.run(
         [sys.executable, "-c", code], env=nvml_box.env(), capture_output=True, text=True, check=True, timeout=60
     )

@@ -6,8 +6,6 @@ On an H200 with driver 580 a reading of the first kind takes 1–120 µs, of the
 
 from __future__ import annotations
 
-import re
-
 from gpuconsole.gpu.nvml.codes import ABSENT, NOT_SUPPORTED, words
 from gpuconsole.gpu.nvml.gateway import Failure, Gateway
 from gpuconsole.gpu.nvml.sheet import IMPOSSIBLE, Implausible, Reading, Sheet, between, text, watts
@@ -38,8 +36,8 @@ THROTTLE_REASONS = {
 _COMPUTE_MODES = ("default", "exclusive-thread", "prohibited", "exclusive-process")
 _VIRTUALIZATION_MODES = ("none", "passthrough", "vgpu", "host-vgpu", "host-vsga")
 
-_SHARED_MEMORY = re.compile(r"\b(GB10|Jetson|Tegra|Orin|Xavier|Thor)\b", re.IGNORECASE)
-"""Names of boards whose GPU has no memory of its own."""
+_SHARED_MEMORY = frozenset({"gb10", "jetson", "tegra", "orin", "xavier", "thor"})
+"""In names of boards whose GPU has no memory of its own."""
 
 
 def _throttle_reasons(mask: Any) -> tuple[str, ...]:
@@ -202,7 +200,8 @@ def _take_mig_mode(sheet: Sheet) -> None:
 def take_frequent(sheet: Sheet, gateway: Gateway, *, name: str | None, mig: bool) -> None:
     """The readings of every look: memory, use, temperature, power, clocks."""
     take_memory(sheet, gateway)
-    shared = bool(_SHARED_MEMORY.search(name or ""))
+    words = "".join(char if char.isalnum() or char == "_" else " " for char in (name or "").lower()).split()
+    shared = not _SHARED_MEMORY.isdisjoint(words)
     sheet.values["unified_memory"] = shared
     if shared and "memory_total_bytes" not in sheet.values:
         reason = "GPU and CPU share the machine's memory, and the driver counts no part of it as the GPU's"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import threading
+from _thread import allocate_lock
 from time import time
 
 from gpuconsole.core.records import replace
+from gpuconsole.core.threads import Gate, begin
 from gpuconsole.gpu.model import GpuSnapshot
 from gpuconsole.gpu.nvml.codes import not_answering
 from gpuconsole.gpu.nvml.reader import Reader
@@ -21,15 +22,15 @@ _CLOSE_LIMIT_S = 0.2
 class _Look:
     """One reading on its own daemon thread."""
 
-    def __init__(self, reader: Reader, *, details: bool) -> None:
+    def __init__(self, reader: Reader, *, details: bool, bare: bool) -> None:
         self._reader = reader
         self._details = details
         self._snapshot: GpuSnapshot | None = None
         self._error: BaseException | None = None
-        self.done = threading.Event()
-        self.over = threading.Event()
+        self.done = Gate()
+        self.over = Gate()
         """Nobody needs to wait any longer: it is done, or not wanted any more."""
-        threading.Thread(target=self._run, name="nvml", daemon=True).start()
+        begin(self._run, name="nvml", bare=bare)
 
     def _run(self) -> None:
         try:
@@ -37,8 +38,8 @@ class _Look:
         except BaseException as error:  # noqa: BLE001 - raised again by the thread that waits
             self._error = error
         finally:
-            self.done.set()
-            self.over.set()
+            self.done.open()
+            self.over.open()
 
     def snapshot(self) -> GpuSnapshot:
         """What was read, once done."""
@@ -68,11 +69,13 @@ class NvmlSource:
         sysfs: str | os.PathLike[str] = "/sys",
         direct: bool = False,
     ) -> None:
+        self._direct = direct
+        """Nothing that it imports for itself imports :mod:`threading`, as nvidia-ml-py does."""
         self._limit_s = limit_s
         self._start_limit_s = start_limit_s
-        self._turn = threading.Lock()
+        self._turn = allocate_lock()
         """Held by who waits for the driver: one question at a time."""
-        self._lock = threading.Lock()
+        self._lock = allocate_lock()
         """Guards the two below, and is never held while anybody waits."""
         self._reader = Reader(refresh_s=refresh_s, sysfs=sysfs, direct=direct)
         self._look: _Look | None = None
@@ -92,7 +95,7 @@ class NvmlSource:
             look = self._begun(details=details)
             limit_s = self._start_limit_s if self._last is None else self._limit_s
             look.over.wait(limit_s)
-            if not look.done.is_set():
+            if not look.done.is_open:
                 return self._unanswered(limit_s)
             with self._lock:
                 if self._look is look:
@@ -103,8 +106,8 @@ class NvmlSource:
     def _begun(self, *, details: bool) -> _Look:
         """The question the driver still has, else a new one."""
         with self._lock:
-            if self._look is None or self._look.done.is_set():  # an answer that came too late is old by now
-                self._look = _Look(self._reader, details=details)
+            if self._look is None or self._look.done.is_open:  # an answer that came too late is old by now
+                self._look = _Look(self._reader, details=details, bare=self._direct)
             return self._look
 
     def close(self) -> None:
@@ -116,10 +119,10 @@ class NvmlSource:
             look, self._look = self._look, None
             reader, self._reader = self._reader, self._reader.successor()
         if look is not None:
-            look.over.set()
-        letting_go = threading.Thread(target=_let_go, args=(reader, look), name="nvml-close", daemon=True)
-        letting_go.start()
-        letting_go.join(_CLOSE_LIMIT_S)
+            look.over.open()
+        gone = Gate()
+        begin(lambda: _let_go(reader, look, gone), name="nvml-close", bare=self._direct)
+        gone.wait(_CLOSE_LIMIT_S)
 
     def _unanswered(self, limit_s: float) -> GpuSnapshot:
         problem = not_answering(limit_s)
@@ -127,8 +130,11 @@ class NvmlSource:
         return replace(last, problem=problem.message, hint=problem.hint, reason=problem.reason)
 
 
-def _let_go(reader: Reader, look: _Look | None) -> None:
-    """Close ``reader`` once ``look`` no longer works with it."""
-    if look is not None:
-        look.done.wait()
-    reader.close()
+def _let_go(reader: Reader, look: _Look | None, gone: Gate) -> None:
+    """Close ``reader`` once ``look`` no longer works with it, and open ``gone`` then."""
+    try:
+        if look is not None:
+            look.done.wait()
+        reader.close()
+    finally:
+        gone.open()

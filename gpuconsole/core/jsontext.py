@@ -1,0 +1,84 @@
+"""Indented JSON as :mod:`json` writes it, without importing that module: it and its patterns take 7 ms to come."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+_ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in map(chr, range(32))} | {
+    ord('"'): '\\"', ord("\\"): "\\\\", 8: "\\b", 9: "\\t", 10: "\\n", 12: "\\f", 13: "\\r",
+}  # fmt: skip
+_INFINITE = float("inf")
+
+
+def indented(body: Any, *, indent: int, ascii_only: bool) -> str:
+    """``body`` as JSON, each member on a line of its own.
+
+    Args:
+        body: In JSON's own types, its objects with texts as keys.
+        indent: Blanks for each level.
+        ascii_only: Write other characters as escapes.
+
+    Raises:
+        ValueError: A number that is not finite, for which JSON has no form.
+        TypeError: Another type.
+    """
+    return "".join(_pieces(body, "\n", " " * indent, ascii_only))
+
+
+def _pieces(value: Any, line: str, blanks: str, ascii_only: bool) -> Iterator[str]:
+    if isinstance(value, dict) and value:
+        opening = "{"
+        for key, item in value.items():
+            if not isinstance(key, str):
+                raise TypeError(f"{key!r} is no text, and so no key of JSON")
+            yield f"{opening}{line}{blanks}{_text(key, ascii_only)}: "
+            yield from _pieces(item, line + blanks, blanks, ascii_only)
+            opening = ","
+        yield f"{line}}}"
+    elif isinstance(value, list | tuple) and value:
+        opening = "["
+        for item in value:
+            yield f"{opening}{line}{blanks}"
+            yield from _pieces(item, line + blanks, blanks, ascii_only)
+            opening = ","
+        yield f"{line}]"
+    else:
+        yield _single(value, ascii_only)
+
+
+def _single(value: Any, ascii_only: bool) -> str:
+    """What is on one line."""
+    if isinstance(value, str):
+        return _text(value, ascii_only)
+    if value is None or value is True or value is False:
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, int):
+        return int.__repr__(value)
+    if isinstance(value, float):
+        if not abs(value) < _INFINITE:
+            raise ValueError(f"JSON has no form for {value!r}")
+        return float.__repr__(value)
+    if isinstance(value, dict):
+        return "{}"
+    if isinstance(value, list | tuple):
+        return "[]"
+    raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+def _text(text: str, ascii_only: bool) -> str:
+    text = text.translate(_ESCAPES)
+    if ascii_only and not (text.isascii() and text.isprintable()):
+        text = "".join(char if " " <= char <= "~" else _escaped(char) for char in text)
+    return f'"{text}"'
+
+
+def _escaped(char: str) -> str:
+    """By its number, or by two where that has more than four digits."""
+    number = ord(char)
+    if number < 0x10000:
+        return f"\\u{number:04x}"
+    number -= 0x10000
+    return f"\\u{0xD800 | number >> 10:04x}\\u{0xDC00 | number & 0x3FF:04x}"
