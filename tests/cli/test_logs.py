@@ -110,7 +110,7 @@ def test_ctrl_c_leaves_quietly(engine: Engine) -> None:
     assert ours.stdout is not None
     assert ours.stdout.readline() == b"tick\n"
     ours.send_signal(signal.SIGINT)
-    _, err = ours.communicate(timeout=30)
+    _, err = ours.communicate(timeout=60)
     assert (ours.returncode, err) == (130, b"")
     assert state(engine, "box") == "running"
 
@@ -151,10 +151,14 @@ def test_a_terminal_shows_progress_while_it_lasts(
     engine_modern: Engine, open_terminal: Callable[..., Terminal]
 ) -> None:
     # An engine's log holds whole lines only; what is attached to sees a line while it grows.
-    bar = r"for i in 1 2 3 4 5 6 7 8 9; do printf '\r%s0%% \033[2Jbar' $i; sleep 1; done; echo; echo finished"
-    start(engine_modern, "box", command=("sh", "-c", bar))
+    bar = r"for i in 1 2 3 4 5 6 7 8 9; do printf '\r%s0%% \033[2Jbar' $i; sleep 0.5; done; echo; echo finished"
+    waits = "until [ -e /tmp/go ]; do echo waits; sleep 0.1; done"
+    start(engine_modern, "box", command=("sh", "-c", f"{waits}; {bar}"))
     terminal = open_terminal(engine_modern, "attach", "box")
+    terminal.wait_for("waits")  # it is heard from here on
+    engine_modern.docker("exec", "box", "touch", "/tmp/go")
     terminal.wait_for("\r\x1b[K40% bar")
+    assert "finished" not in terminal.text
     terminal.wait_for("finished")
     assert terminal.wait() == 0
     assert "\x1b[2J" not in terminal.text
@@ -170,7 +174,7 @@ def test_a_frozen_engine_can_be_left(engine_modern: Engine) -> None:
     try:
         time.sleep(0.5)
         ours.send_signal(signal.SIGINT)
-        ours.communicate(timeout=30)
+        ours.communicate(timeout=60)
         assert ours.returncode == 130
     finally:
         engine_modern.thaw()

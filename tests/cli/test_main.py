@@ -205,7 +205,7 @@ def test_an_interrupt_while_a_command_runs_ends_it_with_130(tmp_path: Path) -> N
     assert process.stdout.readline() == "waiting\n"
     time.sleep(0.1)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=60)
     assert process.returncode == ExitCode.INTERRUPTED
     assert "interrupted" in err
     assert "Traceback" not in err

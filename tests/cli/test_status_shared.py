@@ -101,15 +101,20 @@ def test_the_cpu_use_of_holders_is_that_of_who_watches_else_that_since_they_bega
     assert (alone["cpu_pct"], alone["unknown"]["cpu_pct"]) == (None, "it takes two looks")
     looked = view(MemoryState.STEADY, None)
     holder = replace(looked.gpus[0].holders[0], pid=me, started_at=alone["started_at"], cpu_pct=734.0)
-    SharedWriter().write(replace(looked, gpus=(replace(looked.gpus[0], holders=(holder,)),)))
-    table = status(nvml_box)
+
+    def watched(*arguments: str) -> str:
+        """What it says while somebody watches, who writes again and again."""
+        SharedWriter().write(replace(looked, gpus=(replace(looked.gpus[0], holders=(holder,)),)))
+        return status(nvml_box, *arguments)
+
+    table = watched()
     assert " CPU AVG " not in table
     assert re.search(rf"^0 .* {me} .* 734 %  ", table, re.MULTILINE)
-    (beside,) = json.loads(status(nvml_box, "--json"))["gpus"][0]["holders"]
+    (beside,) = json.loads(watched("--json"))["gpus"][0]["holders"]
     assert beside["cpu_pct"] == 734.0
     assert "cpu_pct" not in beside["unknown"]
     nvml_box.change_gpu(0, processes=(GpuProcess(me, 60 * GIB), GpuProcess(os.getppid(), GIB)))
-    assert " CPU AVG " in status(nvml_box), "one that came since: all are counted in one way"
+    assert " CPU AVG " in watched(), "one that came since: all are counted in one way"
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\x00" * 999, b'{"schema": "gpuconsole.shared/1"}'])

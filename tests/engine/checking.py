@@ -84,8 +84,8 @@ class Checked:
         raise AssertionError(f"nothing with {word!r} runs in {name}")
 
     def is_clean(self, name: str) -> bool:
-        """Nothing is left, at once or within seconds."""
-        deadline = time.monotonic() + 15
+        """Nothing is left, at once or a little later."""
+        deadline = time.monotonic() + 60
         while (found := self.left(name)) and time.monotonic() < deadline:
             time.sleep(0.2)
         assert not found

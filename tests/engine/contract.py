@@ -17,7 +17,7 @@ from gpuconsole.core.errors import ConsoleError
 from gpuconsole.engine.protocol import Engine, ExecProcess
 from gpuconsole.engine.request import CreateRequest
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 Clause = Callable[["Ground"], None]
 
 

@@ -152,7 +152,7 @@ def test_closing_ends_a_pull_in_the_engine_too(puller: EngineClient, registry: R
     thread.start()
     until(seen.is_set, what="the first bytes of a layer")
     stream.close()
-    thread.join(10)
+    thread.join(60)
     assert not thread.is_alive()
     until(lambda: _rests(registry), what="nothing more is fetched")
     registry.line.restore()

@@ -50,7 +50,7 @@ def options(image: str, name: str) -> LaunchOptions:
 
 def told(desk: Desk, states: dict[str, tuple[RunState, bool]]) -> dict[str, Run]:
     """The launches by name, as soon as they are so."""
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while True:
         runs = [run for run in desk.runs.all() if run.kind is RunKind.LAUNCH]
         if {run.subject: (run.state, run.up) for run in runs} == states and len(runs) == len(states):
