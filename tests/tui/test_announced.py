@@ -14,6 +14,7 @@ from tests.rig.nvml import NvmlBox, box
 from tests.rig.nvml.gpu import GpuProcess
 from tests.rig.nvml.presets import busy
 from tests.rig.owner import Rig
+from tests.tui.in_tmux import PATIENCE_S
 from tests.tui.witness import Witness, announced, announced_in_console, announced_in_status, announced_in_tmux
 
 GIB = 2**30
@@ -85,9 +86,9 @@ def test_a_leak_is_announced_everywhere_and_explained_and_a_packed_server_never(
     engine_modern.docker("exec", "leaker", "touch", "/tmp/full")
     nvml_box.write(box(2))
     explained = "leaker has ended: Exit code 1: GPU memory of its GPU 0 was over: it asked for 8 GiB"
-    seen = witness.until(lambda seen: explained in seen.words, seconds=30)
+    seen = witness.until(lambda seen: explained in seen.words, seconds=PATIENCE_S)
     assert seen.state == "free"
     ends = ("leaker has ended", f"Process {leaker} of leaker on GPU 0, failed")  # one of them, as it was seen first
-    witness.until(lambda seen: any(each in seen.message for each in ends), seconds=20)
+    witness.until(lambda seen: any(each in seen.message for each in ends), seconds=PATIENCE_S)
     witness.press("!")
-    witness.until(lambda seen: "Alarms" in seen.console and "leaker has ended" in seen.words, seconds=20)
+    witness.until(lambda seen: "Alarms" in seen.console and "leaker has ended" in seen.words, seconds=PATIENCE_S)
