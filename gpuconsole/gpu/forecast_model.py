@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import StrEnum
-
+from gpuconsole.core.records import dataclass
+from gpuconsole.core.words import StrEnum
 from gpuconsole.gpu.state import MemoryState
 
 HOST_ID = "host"

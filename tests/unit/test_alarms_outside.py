@@ -371,7 +371,7 @@ def anything(kind: Any) -> st.SearchStrategy[Any]:
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.lists(st.tuples(anything(GpuSnapshot), st.from_type(MemorySample)), max_size=3))
+@given(st.lists(st.tuples(anything(GpuSnapshot), anything(MemorySample)), max_size=3))
 def test_what_is_packed_is_what_comes_out_whatever_it_is(looks: list[tuple[GpuSnapshot, MemorySample]]) -> None:
     out = _unpacked(zlib.compress(_pickled(looks)))
     assert repr(out) == repr(looks)
