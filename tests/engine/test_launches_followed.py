@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import pytest
 
@@ -48,13 +48,17 @@ def options(image: str, name: str) -> LaunchOptions:
     return LaunchOptions(image, name=name, gpus="none", user="image", command=("sh", "-c", _WORK))
 
 
-def told(desk: Desk, states: dict[str, tuple[RunState, bool]]) -> dict[str, Run]:
-    """The launches by name, as soon as they are so."""
+def told(
+    desk: Desk, states: dict[str, tuple[RunState, bool]], words: Mapping[str, str] | None = None
+) -> dict[str, Run]:
+    """The launches by name, as soon as they are so and say such words: why one ended is found out after it is seen."""
     end = time.monotonic() + 60
     while True:
         runs = [run for run in desk.runs.all() if run.kind is RunKind.LAUNCH]
         if {run.subject: (run.state, run.up) for run in runs} == states and len(runs) == len(states):
-            return {run.subject: run for run in runs}
+            found = {run.subject: run for run in runs}
+            if all(said in found[name].headline for name, said in (words or {}).items()):
+                return found
         assert time.monotonic() < end, runs
         time.sleep(0.05)
 
@@ -70,10 +74,8 @@ def test_they_tell_how_containers_end_are_removed_and_run_again(engine_modern: E
     engine_modern.docker("kill", "killed")
     engine_modern.docker("rm", "-f", "removed")
     over = (RunState.CANCELLED, False)
-    found = told(desk, {"killed": over, "removed": over, "typed": (RunState.FAILED, False)})
-    assert "killed at once" in found["killed"].headline
-    assert "removed by force while it ran" in found["removed"].headline
-    assert "Exit code 3" in found["typed"].headline
+    why = {"killed": "killed at once", "removed": "removed by force while it ran", "typed": "Exit code 3"}
+    found = told(desk, {"killed": over, "removed": over, "typed": (RunState.FAILED, False)}, why)
 
     again = begun(engine_modern)  # a console that is started later
     try:
