@@ -38,9 +38,10 @@ def without_pauses(points: Sequence[Point], sampling_s: float) -> tuple[list[Poi
     for index in range(1, len(gaps)):
         around = gaps[max(index - _BEFORE, 1) : index] + gaps[index + 1 : index + 1 + _AFTER]
         single = points[index + 1].steps == 1
-        alike = len(around) == _BEFORE + _AFTER and max(around) <= _USUAL * usual
-        if single and alike and gaps[index] - sampling_s / 2 > _PAUSE * usual:
-            cut += gaps[index] - usual
+        alike = len(around) == _BEFORE + _AFTER and max(around) <= _USUAL * usual + sampling_s
+        near = sum(around) / max(len(around), 1)  # where steps are as close as samples, the median is off by some
+        if single and alike and gaps[index] - sampling_s / 2 > _PAUSE * near:
+            cut += gaps[index] - near
             longest = max(longest, gaps[index])
         kept.append(points[index + 1]._replace(t=points[index + 1].t - cut))
     return kept, cut, longest

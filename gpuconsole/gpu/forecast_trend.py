@@ -200,7 +200,7 @@ def _stretch(points: Sequence[Point], sampling_s: float, settings: Settings) -> 
         if not slower or later[-1].level - later[0].level >= 0.3 * (whole[-1].level - whole[0].level):
             return later, 0.0, later[0].t - (0.0 if slower else _worth(whole[: knot + 1], later))
     coarse = _is_coarse(whole, sampling_s)
-    few = sum(point.steps for point in whole[1:]) <= settings.steps + 2 * coarse
+    few = sum(point.steps for point in whole[1:]) <= settings.steps + 4 * coarse
     if bend > 0 and (few or (coarse and bend < 1.0)):
         return whole, 0.0, whole[0].t  # so few steps, or so little, may be chance
     return whole, bend * (1 - (bent / straight) ** 2), whole[0].t
