@@ -87,9 +87,9 @@ def remembered(path: Path | None = None) -> tuple[Launched, ...]:
 
 
 def _records(file: Path | str) -> tuple[Launched, ...]:
-    import json
     import sqlite3
 
+    from gpuconsole.core.jsontext import parsed
     from gpuconsole.core.text import plain_line
 
     found = []
@@ -106,7 +106,7 @@ def _records(file: Path | str) -> tuple[Launched, ...]:
         finally:
             connection.close()
         for container_id, name, gpus in rows:
-            uuids = tuple(str(uuid) for uuid in json.loads(gpus))
+            uuids = tuple(str(uuid) for uuid in parsed(str(gpus).encode()))
             found.append(Launched(str(container_id), plain_line(str(name), limit=200), uuids))
     except (sqlite3.Error, ValueError, TypeError):
         return ()

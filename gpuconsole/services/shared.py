@@ -119,10 +119,10 @@ def read_shared(path: Path | str | None = None, *, only_fresh: bool = False) -> 
     content = _content(path or shared_path(), at_most_s=_LONGEST_S if only_fresh else _NAMES_S)
     if content is None:
         return None
-    import json
+    from gpuconsole.core.jsontext import parsed
 
     try:
-        return _shared(json.loads(content))
+        return _shared(parsed(content))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
         return None
 

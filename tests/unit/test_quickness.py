@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuconsole.core.document import jsonable, text_of
-from gpuconsole.core.jsontext import indented
+from gpuconsole.core.jsontext import indented, parsed
 from gpuconsole.core.later import Later
 from gpuconsole.core.threads import Gate, begin
 from gpuconsole.gpu.names import short_name
@@ -37,6 +37,47 @@ documents = st.recursive(
 def test_json_is_written_as_the_module_writes_it(document: Any, ascii_only: bool, indent: int) -> None:
     expected = json.dumps(document, indent=indent, ensure_ascii=ascii_only, allow_nan=False)
     assert indented(document, indent=indent, ascii_only=ascii_only) == expected
+
+
+@given(documents, st.booleans(), st.none() | st.integers(0, 2), st.text(" \t\n\r", max_size=2))
+def test_json_is_read_as_the_module_reads_it(document: Any, ascii_only: bool, indent: int | None, around: str) -> None:
+    text = f"{around}{json.dumps(document, indent=indent, ensure_ascii=ascii_only)}{around}"
+    try:
+        content = text.encode()
+    except UnicodeEncodeError:  # half of a pair, which cannot be in a file
+        return
+    assert repr(parsed(content)) == repr(json.loads(text))
+
+
+NO_JSON = [
+    b"", b" ", b"{", b"[1,]", b"{'a': 1}", b"nul", b"1 2", b'{"a"}', b'"\x01"', b"\xff", b"\xef\xbb\xbf1", b"[" * 99999,
+    b"01", b"1.", b'"', b'{"a": 1,}', b"\x00",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("content", NO_JSON)
+def test_what_is_no_json_is_refused_as_by_the_module(content: bytes) -> None:
+    for read in (parsed, lambda content: json.loads(content.decode())):
+        with pytest.raises((ValueError, RecursionError)):
+            read(content)
+
+
+@given(st.binary(max_size=8) | st.text('[]{}:,"1e-.nulltrue \\', max_size=8).map(str.encode))
+def test_whatever_lies_there_is_read_as_by_the_module(content: bytes) -> None:
+    found = []
+    for read in (parsed, lambda content: json.loads(content.decode())):
+        try:
+            found.append(repr(read(content)))
+        except ValueError:
+            found.append("no JSON")
+    assert found[0] == found[1]
+
+
+def test_where_the_scanner_is_missing_the_module_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "_json", None)
+    assert parsed(b' {"a": [1, null]} ') == {"a": [1, None]}
+    with pytest.raises(ValueError, match="Expecting"):
+        parsed(b"[")
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf"), [{"a": float("inf")}]])
