@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
     from typing import Any
 
 _ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in map(chr, range(32))} | {
@@ -57,28 +57,30 @@ def indented(body: Any, *, indent: int, ascii_only: bool) -> str:
         ValueError: A number that is not finite, for which JSON has no form.
         TypeError: Another type.
     """
-    return "".join(_pieces(body, "\n", " " * indent, ascii_only))
+    pieces: list[str] = []
+    _write(body, pieces.append, "\n", " " * indent, ascii_only)
+    return "".join(pieces)
 
 
-def _pieces(value: Any, line: str, blanks: str, ascii_only: bool) -> Iterator[str]:
+def _write(value: Any, put: Callable[[str], None], line: str, blanks: str, ascii_only: bool) -> None:
     if isinstance(value, dict) and value:
         opening = "{"
         for key, item in value.items():
             if not isinstance(key, str):
                 raise TypeError(f"{key!r} is no text, and so no key of JSON")
-            yield f"{opening}{line}{blanks}{_text(key, ascii_only)}: "
-            yield from _pieces(item, line + blanks, blanks, ascii_only)
+            put(f"{opening}{line}{blanks}{_text(key, ascii_only)}: ")
+            _write(item, put, line + blanks, blanks, ascii_only)
             opening = ","
-        yield f"{line}}}"
+        put(f"{line}}}")
     elif isinstance(value, list | tuple) and value:
         opening = "["
         for item in value:
-            yield f"{opening}{line}{blanks}"
-            yield from _pieces(item, line + blanks, blanks, ascii_only)
+            put(f"{opening}{line}{blanks}")
+            _write(item, put, line + blanks, blanks, ascii_only)
             opening = ","
-        yield f"{line}]"
+        put(f"{line}]")
     else:
-        yield _single(value, ascii_only)
+        put(_single(value, ascii_only))
 
 
 def _single(value: Any, ascii_only: bool) -> str:
@@ -101,6 +103,8 @@ def _single(value: Any, ascii_only: bool) -> str:
 
 
 def _text(text: str, ascii_only: bool) -> str:
+    if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
     text = text.translate(_ESCAPES)
     if ascii_only and not (text.isascii() and text.isprintable()):
         text = "".join(char if " " <= char <= "~" else _escaped(char) for char in text)
