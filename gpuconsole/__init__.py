@@ -2,7 +2,8 @@
 
 The folders, from the ground up; imports go downwards only:
 
-- ``core``: errors with exit codes, text from outside made harmless, sizes, paths.
+- ``core``: errors with exit codes, text from outside made harmless, sizes, paths; records, words and JSON that cost a
+  ``status`` no import.
 - ``gpu`` and ``engine``: what is known of GPUs and of the container engine; ``gpu.nvml`` and ``engine.docker``
   are the only places that talk to NVML and to Docker.
 - ``host``: facts of this machine, who holds GPU memory (process, user, container), and the files of recordings.

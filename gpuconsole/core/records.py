@@ -144,9 +144,19 @@ def _restore(self: Any, state: list[Any]) -> None:
         _writer(self.__class__, name)(self, value)
 
 
+def _replace(one: Any, /, **changes: Any) -> Any:
+    """Another with changes; also of dataclasses that are not of this module."""
+    names = _own_fields(type(one))
+    if names is None:
+        import dataclasses
+
+        return dataclasses.replace(one, **changes)
+    return one.__class__(**({name: getattr(one, name) for name in names} | changes))
+
+
 _METHODS: dict[str, Any] = {
     "__eq__": _equal, "__hash__": _hash, "__repr__": _repr, "__setattr__": _refuse_change,
-    "__delattr__": _refuse_removal, "__getstate__": _state, "__setstate__": _restore,
+    "__delattr__": _refuse_removal, "__getstate__": _state, "__setstate__": _restore, "__replace__": _replace,
 }  # fmt: skip
 
 
@@ -188,16 +198,6 @@ def _field(
 ) -> _Field:
     """A default that is made for each record, or what else is to be known of a field."""
     return _Field(default, default_factory, metadata)
-
-
-def _replace(one: Any, /, **changes: Any) -> Any:
-    """Another with changes; also of dataclasses that are not of this module."""
-    names = _own_fields(type(one))
-    if names is None:
-        import dataclasses
-
-        return dataclasses.replace(one, **changes)
-    return one.__class__(**({name: getattr(one, name) for name in names} | changes))
 
 
 def _fields(one: Any) -> tuple[Any, ...]:

@@ -140,6 +140,7 @@ def test_equal_ones_hash_equally_and_match() -> None:
 
 def test_defaults_that_are_made_are_made_for_each() -> None:
     assert OURS[0](1).c is not OURS[0](1).c
+    assert OURS[0](1).__replace__(b=3) == OURS[0](1, b=3)  # what copy.replace of later Pythons calls
     with pytest.raises(ValueError, match="default_factory"):
 
         @records._dataclass(frozen=True, slots=True)
