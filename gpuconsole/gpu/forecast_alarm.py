@@ -57,6 +57,7 @@ class Alarm:
         *,
         caution: float = 1.0,
         may_be_load: bool = False,
+        was_full: bool = False,
     ) -> Outlook:
         """The outlook now.
 
@@ -66,8 +67,11 @@ class Alarm:
             sampling_s: Seconds to the next sample, most likely: an alarm that would be due then is raised now.
             caution: A risk must be nearer by this factor, where growth is something harmless more often than a leak.
             may_be_load: It may be loading: worth watching, and no alarm unless one stands already.
+            was_full: It had to give back what it only kept: an alarm that ends with it was right.
         """
         self._rested_s += sampling_s
+        if not trends and was_full:
+            self.standing = None
         if not trends:
             self._withdraw(ended=True)
             return Outlook()

@@ -113,7 +113,8 @@ class GpuWatch:
         trends = {name: trend for name, each in self._holders.items() if (trend := each.reader.trend(t))}
         room = free - sum(each.curve.unused() for each in self._holders.values())
         caution = self._settings.idle_caution if self._idle else 1.0
-        ahead = self._alarm.decide(trends, room, pace_s, caution=caution)
+        was_full = any(each.curve.was_full for each in self._holders.values())
+        ahead = self._alarm.decide(trends, room, pace_s, caution=caution, was_full=was_full)
         self._fallen += 1
         if self._alarm.standing is not None:
             self._fallen = 0

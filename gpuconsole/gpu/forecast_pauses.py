@@ -16,6 +16,8 @@ _PAUSE = 2.6
 """Of the usual gap between steps: a gap that is longer is a pause."""
 _USUAL = 1.7
 """Of it: a gap beside a pause is no longer than this."""
+_LARGER = 3.0
+"""Of the usual step: what comes after a pause is no more than this."""
 _BEFORE, _AFTER = 2, 2
 """Usual gaps that there must be right before and right after a pause."""
 AGAIN = 1.3
@@ -33,11 +35,13 @@ def without_pauses(points: Sequence[Point], sampling_s: float) -> tuple[list[Poi
     if len(gaps) < 2 + _BEFORE + _AFTER:
         return list(points), 0.0, 0.0
     usual = median(gaps[1:])
+    largest = _LARGER * median((b.level - a.level) / b.steps for a, b in pairwise(points))
     cut, longest = 0.0, 0.0
     kept = [points[0], points[1]]
     for index in range(1, len(gaps)):
         around = gaps[max(index - _BEFORE, 1) : index] + gaps[index + 1 : index + 1 + _AFTER]
-        single = points[index + 1].steps == 1
+        before, after = points[index : index + 2]
+        single = after.steps == 1 and after.level - before.level <= largest  # else it grew meanwhile, unseen
         alike = len(around) == _BEFORE + _AFTER and max(around) <= _USUAL * usual + sampling_s
         near = sum(around) / max(len(around), 1)  # where steps are as close as samples, the median is off by some
         if single and alike and gaps[index] - sampling_s / 2 > _PAUSE * near:

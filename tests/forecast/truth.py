@@ -113,7 +113,8 @@ class Recording:
 
     def growing(self, memory: tuple[str, str], t: float, sampling_s: float) -> bool:
         """Whether real growth was under way at ``t``, or ended no longer ago than three of its step intervals."""
-        rises = [each for each in self.steps(memory) if each <= t]
+        loaded = -1.0 if self.loaded_t is None else self.loaded_t  # its steps are none of growth's
+        rises = [each for each in self.steps(memory) if loaded < each <= t]
         recent = rises[-9:]
         if len(recent) < 2:
             return False
