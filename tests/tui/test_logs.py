@@ -157,6 +157,19 @@ async def test_a_restart_goes_on_in_the_same_view_and_says_the_end(engine_modern
         engine_modern.docker("rm", "-f", "train")
 
 
+async def test_one_that_has_ended_is_removed_later_and_that_is_said(engine_modern: Engine, tmp_path: Path) -> None:
+    run(engine_modern, "train", "echo life; exit 3")
+    engine_modern.docker("wait", "train")
+    app = console(engine_modern.host, tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await opened(pilot, app, "train")
+        await until(pilot, lambda: screen._status.state is LogState.ENDED)
+        engine_modern.docker("rm", "train")
+        await until(pilot, lambda: screen._status.state is LogState.GONE)
+        assert "removed" in shown(app)
+        assert texts(screen) == ["life"]
+
+
 async def test_what_keeps_no_output_says_so(engine_modern: Engine, tmp_path: Path) -> None:
     run(engine_modern, "train", "echo x; sleep 1000", "--log-driver", "none")
     app = console(engine_modern.host, tmp_path)

@@ -69,7 +69,7 @@ class LogScreen(Asker):
     def __init__(self, container: Container) -> None:
         super().__init__()
         self.container = container
-        self._began_at = container.started_at
+        self._began_at, self._listed = container.started_at, True
         self._status = LogStatus(LogState.OPENING)
         self._follower = LogFollower(lambda: self.app.desk.session.engine, container.id, self._tell_news)
         self._taken_at = 0.0
@@ -129,12 +129,15 @@ class LogScreen(Asker):
         self._draw()
 
     def _see_container(self) -> None:
-        """Open the stream anew when the container was started again."""
+        """Open the stream anew when the container was started again, and look what became of one that is not listed."""
         views = self.app.containers or ()
         container = next((each.container for each in views if each.container.id == self.container.id), None)
         if container is None:
+            if self._listed and self.app.containers is not None:
+                self._follower.wake()  # it may have ended before, and be removed only now
+                self._listed = False
             return
-        self.container = container
+        self.container, self._listed = container, True
         if container.started_at != self._began_at:
             # Not whether it runs: it may have ended again before it was looked at.
             self._began_at = container.started_at
@@ -158,20 +161,11 @@ class LogScreen(Asker):
 
     def _draw(self) -> None:
         view, buffer = self._view, self._view.buffer
-        self.query_one("#top", Lines).show(
-            [
-                logs.top_line(
-                    self.container.name,
-                    self._status,
-                    following=view.following,
-                    news=self._news(),
-                    count=len(buffer.lines_kept),
-                    dropped=buffer.first,
-                    found=view.finder.summary(),
-                    width=self.size.width,
-                )
-            ]
-        )
+        top = logs.top_line(
+            self.container.name, self._status, following=view.following, news=self._news(),
+            count=len(buffer.lines_kept), dropped=buffer.first, found=view.finder.summary(), width=self.size.width,
+        )  # fmt: skip
+        self.query_one("#top", Lines).show([top])
         message, hint = self._words()
         width = max(20, self.size.width - 2)
         lines = [(Cell(f" {part}", "watch"),) for part in textwrap.wrap(message, width)]
