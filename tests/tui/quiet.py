@@ -1,39 +1,42 @@
 """When a console has done all that was set off in it, however slow the machine is.
 
 Textual's pilot takes a process that used no processor for 20 ms for one that is done. On a machine with much to do a
-process gets none for longer than that in the middle of what it does; so here the messages themselves are looked at.
+process gets none for longer than that in the middle of what it does; so here those who do it are looked at.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from textual._context import active_app
 from textual.app import App
 from textual.message import Message
 from textual.message_pump import MessagePump
-from textual.messages import Prompt
 
+_TURNS = 3
+"""So often in a row everybody rests: what was begun beside them, as a worker, has had its turn by then."""
 _MOST_WORK_S = 2.0
 """Of the processor's time: what draws all the time is never quiet."""
 _PATIENCE_S = 30.0
-"""For a message that is never done."""
-_handled = 0
+"""For what waits for something else than its turn."""
+_resting: set[MessagePump] = set()
+"""Who waits for a message."""
 
 
-def count_messages(monkeypatch: Any) -> None:
-    """Count every message that is handled in this process from here on."""
-    dispatch: Callable[[MessagePump, Message], Awaitable[None]] = MessagePump._dispatch_message
+def watch(monkeypatch: Any) -> None:
+    """Know from here on who waits for a message: widgets, screens, the console itself."""
+    get = MessagePump._get_message
 
-    async def counted(self: MessagePump, message: Message) -> None:
-        global _handled
-        _handled += not isinstance(message, Prompt)  # which only has what is due be seen to
-        await dispatch(self, message)
+    async def noted(self: MessagePump) -> Message:
+        _resting.add(self)
+        try:
+            return await get(self)
+        finally:
+            _resting.discard(self)
 
-    monkeypatch.setattr(MessagePump, "_dispatch_message", counted)
+    monkeypatch.setattr(MessagePump, "_get_message", noted)
 
 
 async def quiet(app: App[Any]) -> None:
@@ -42,37 +45,29 @@ async def quiet(app: App[Any]) -> None:
     What other threads do is not waited for, nor what a timer does later.
     """
     worked, end = time.process_time(), time.monotonic() + _PATIENCE_S
-    while app.is_running and time.process_time() - worked < _MOST_WORK_S and time.monotonic() < end:
-        before = _handled
-        own = await _round(app, end)
-        app.screen._on_timer_update()  # draws what is due
-        if _handled - before == own and not _waiting(app):
+    turns = 0
+    while app.is_running and turns < _TURNS:
+        await asyncio.sleep(0 if turns else 0.001)
+        turns = turns + 1 if app.is_running and _rests(app) else 0
+        if time.process_time() - worked > _MOST_WORK_S or time.monotonic() > end:
             return
 
 
-def _pumps(app: App[Any]) -> list[MessagePump]:
-    return [app, *(node for screen in app.screen_stack for node in screen.walk_children(with_self=True))]
-
-
-async def _round(app: App[Any], end: float) -> int:
-    """Have everybody handle what has come so far, and a word of ours behind it; how many such words there were."""
-    to_come: set[MessagePump] = set()
-
-    def heard(pump: MessagePump) -> None:
-        to_come.discard(pump)
-
-    for pump in _pumps(app):
-        if pump.is_running and pump.call_later(heard, pump):
-            to_come.add(pump)
-    asked = len(to_come)
-    while any(pump.is_running for pump in to_come) and time.monotonic() < end:
-        await asyncio.sleep(0)
-        await asyncio.sleep(0.001)
-    return asked
-
-
-def _waiting(app: App[Any]) -> bool:
-    return any(pump._next_callbacks or pump.message_queue_size for pump in _pumps(app) if pump.is_running)
+def _rests(app: App[Any]) -> bool:
+    """Whether nobody does anything or has anything to do; what is due by then is drawn."""
+    if any(
+        pump.message_queue_size or pump._next_callbacks or (pump.is_running and pump not in _resting)
+        for pump in (app, *app._registry)
+    ):
+        return False
+    screen = app.screen
+    if (
+        screen._layout_required or screen._scroll_required or screen._repaint_required or screen._recompose_required
+        or screen._dirty_widgets or screen._callbacks
+    ):  # fmt: skip
+        screen._on_timer_update()
+        return bool(app._batch_count)
+    return True
 
 
 async def idle(min_sleep: float = 0.02, max_sleep: float = 1.0) -> None:
