@@ -12,7 +12,8 @@
     app.quit = ["q", "f10"]  # or keys
 
     [alarms]
-    from = "critical"        # what rings: "critical", or "risk" too; a failure always does
+    from = "critical"        # what is told: "critical", or "risk" too; a failure always is
+    bell = false             # ring the bell for a trend too; for a failure it rings
     command = ["notify-send", "gpuconsole"]  # run once for an alarm, without a shell, the alarm's text as last argument
 """
 
@@ -40,6 +41,7 @@ _WANTED = {
 """What may stand in the file, and what each must be."""
 _WANTED_OF_ALARMS = {
     "from": '"critical" or "risk"',
+    "bell": "true or false",
     "command": "a list of a program and its arguments, each in quotes",
 }
 _WANTED_KEY = "a key in quotes, or a list of keys"
@@ -62,7 +64,9 @@ class Config:
     """None asks the terminal."""
     bell: bool = True
     alarms_from: str = "critical"
-    """``critical`` or ``risk``: the state of a memory from which on it rings."""
+    """``critical`` or ``risk``: the state of a memory from which on it is told."""
+    alarms_bell: bool = False
+    """The bell rings for a trend too: what may be withdrawn, so that it is quiet unless somebody wants it."""
     alarm_command: tuple[str, ...] = ()
     """Program and arguments that are run for an alarm; none for nothing."""
 
@@ -153,6 +157,7 @@ def _checked(parsed: Mapping[str, Any]) -> tuple[Config, list[Mistake]]:
         model_config = ConfigDict(extra="forbid", strict=True)
 
         least: Literal["critical", "risk"] = Field(default="critical", alias="from")
+        bell: bool = False
         command: list[Annotated[str, Field(pattern=r"\A[^\x00]+\z")]] = []
 
     class File(BaseModel):
@@ -177,7 +182,7 @@ def _checked(parsed: Mapping[str, Any]) -> tuple[Config, list[Mistake]]:
     keys = {name: (each,) if isinstance(each, str) else tuple(each) for name, each in file.keys.items()}
     config = Config(
         keys=keys, theme=file.theme, refresh_s=file.refresh, ascii=file.ascii, bell=file.bell,
-        alarms_from=file.alarms.least, alarm_command=tuple(file.alarms.command),
+        alarms_from=file.alarms.least, alarms_bell=file.alarms.bell, alarm_command=tuple(file.alarms.command),
     )  # fmt: skip
     return config, list(mistakes.values())
 

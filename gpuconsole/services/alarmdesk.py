@@ -31,8 +31,8 @@ _SAME_S = 30.0
 class Standing(StrEnum):
     """How an alarm is."""
 
-    RINGS = "rang"
-    """It stands, and rang."""
+    RINGS = "told"
+    """It stands, and was told."""
     ENDED = "ended"
     """Something is gone."""
     QUIET = "quiet"

@@ -125,7 +125,8 @@ class Alarming:
         app = self._app
         if not alarms or self._recorded:  # what was recorded is shown, and calls nobody
             return
-        if app.config.bell:
+        failed = any(each.state is MemoryState.FAILED for alarm in alarms for each in (alarm, *alarm.parts))
+        if app.config.bell and (failed or app.config.alarms_bell):  # a trend may be withdrawn: it is told quietly
             app.bell()  # the bare sign: tmux hands it on, and marks the window
         for alarm in alarms:
             self._behind("alarm-teller", partial(self._tell_outside, alarm))

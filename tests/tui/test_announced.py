@@ -79,6 +79,7 @@ def test_a_leak_is_announced_everywhere_and_explained_and_a_packed_server_never(
             witness.look()
     for place in (announced_in_console, announced_in_status, announced_in_tmux):
         assert witness.first(place) is not None, f"{place.__name__}: {witness.seen[-1]}"
+    assert not any(seen.belled for seen in witness.seen), "a trend may be withdrawn: it rings no bell"
     told = witness.seen[-1].message
     assert f"Process {leaker} of leaker on GPU 0" in told
     assert "a step; at this pace full in about" in told
@@ -88,6 +89,7 @@ def test_a_leak_is_announced_everywhere_and_explained_and_a_packed_server_never(
     explained = "leaker has ended: Exit code 1: GPU memory of its GPU 0 was over: it asked for 8 GiB"
     seen = witness.until(lambda seen: explained in seen.words, seconds=PATIENCE_S)
     assert seen.state == "free"
+    witness.until(lambda seen: seen.belled, seconds=PATIENCE_S)
     ends = ("leaker has ended", f"Process {leaker} of leaker on GPU 0, failed")  # one of them, as it was seen first
     witness.until(lambda seen: any(each in seen.message for each in ends), seconds=PATIENCE_S)
     witness.press("!")

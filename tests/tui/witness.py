@@ -140,8 +140,8 @@ def announced_in_status(seen: Seen) -> bool:
 
 
 def announced_in_tmux(seen: Seen) -> bool:
-    """tmux told who sits in another window, and marked the console's."""
-    return bool(seen.message) and seen.belled
+    """tmux told who sits in another window."""
+    return bool(seen.message)
 
 
 def announced(seen: Seen) -> bool:

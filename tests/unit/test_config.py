@@ -41,7 +41,7 @@ def test_everything_that_can_be_said(file: Path) -> None:
     file.write_text(
         'theme = "light"\nrefresh = 2\nascii = true\nbell = false\n'
         '[keys]\ncontainer.stop = "X"\n"app.quit" = ["Q", "f10"]\n[keys.list]\nsort = "s"\n'
-        '[alarms]\nfrom = "risk"\ncommand = ["notify-send", "gpu console"]\n'
+        '[alarms]\nfrom = "risk"\nbell = true\ncommand = ["notify-send", "gpu console"]\n'
     )
     assert read_config() == Config(
         keys={"container.stop": ("X",), "app.quit": ("Q", "f10"), "list.sort": ("s",)},
@@ -50,6 +50,7 @@ def test_everything_that_can_be_said(file: Path) -> None:
         ascii=True,
         bell=False,
         alarms_from="risk",
+        alarms_bell=True,
         alarm_command=("notify-send", "gpu console"),
     )
 
