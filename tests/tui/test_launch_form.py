@@ -485,8 +485,7 @@ async def test_the_last_line_that_could_be_stays_while_a_field_is_wrong(engine_m
         lines = form(app).query_one("#below", Lines).lines
         assert {cell.tone for line in lines for cell in line if "docker run" in cell.text} == {"dim"}
         await pilot.press("f5")
-        await pilot.pause()
-        assert "--name first " in below(app)
+        await until(pilot, lambda: form(app)._run is None and "--name first " in below(app), what="it stays")
         fields.set("shm", "1g")
         fields.set("name", "second")
         await weighed(pilot, app)
