@@ -52,8 +52,10 @@ class Terminal(LinuxDriver):
         os.kill(os.getpid(), signal.SIGSTOP)
 
     def _sigcont_application(self, *_: object) -> None:
-        """Go on after a stop, as soon as nothing else is being done."""
-        if self._auto_restart and not self._loop.is_closed():
+        """Go on after a stop, as soon as nothing else is being done; in the background, stop again before it draws."""
+        if self._auto_restart and self._reads() and self._is_behind():
+            os.kill(os.getpid(), signal.SIGSTOP)
+        elif self._auto_restart and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._go_on)
 
     def _go_on(self) -> None:

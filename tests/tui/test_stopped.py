@@ -68,7 +68,7 @@ def test_stopped_and_gone_on_with_as_often_as_wanted_it_hears_and_leaves(person:
     shell(person)
     before = person.sane()
     pid = person.start()
-    person.pane.wait_for("0 H200", patience_s=PATIENCE_S)
+    person.pane.wait_for("No containers yet", patience_s=PATIENCE_S)  # all is drawn
     for _ in range(4):
         os.kill(pid, number)
         person.pane.wait_for("Stopped", patience_s=PATIENCE_S)
@@ -88,7 +88,7 @@ def test_stopped_and_gone_on_with_as_often_as_wanted_it_hears_and_leaves(person:
 def test_sent_to_the_background_it_waits_there(person: Seat) -> None:
     shell(person)
     pid = person.start()
-    person.pane.wait_for("0 H200", patience_s=PATIENCE_S)
+    person.pane.wait_for("No containers yet", patience_s=PATIENCE_S)  # all is drawn
     os.kill(pid, signal.SIGSTOP)
     person.pane.wait_for("Stopped", patience_s=PATIENCE_S)
     person.type("bg; clear; echo shell-$((40+2))")
