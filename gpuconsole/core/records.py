@@ -6,6 +6,7 @@ functions. To the module :mod:`dataclasses` they are dataclasses too: what it ne
 asks. Type checkers read the names below as the ones of :mod:`dataclasses`.
 
 Supported is what is used: ``frozen=True, slots=True``, ``kw_only``, inheritance, defaults, default factories, metadata.
+The rest is refused where a class is made, not passed over.
 """
 
 from __future__ import annotations
@@ -51,6 +52,8 @@ def _record(cls: type, *, kw_only: bool) -> type:
     for base in reversed(cls.__mro__[1:]):
         known |= vars(base).get("__record_fields__", {})
     namespace, own = dict(vars(cls)), {}
+    if hasattr(cls, "__post_init__") or any("__dataclass_fields__" in vars(base) for base in _plain_bases(cls)):
+        raise TypeError(f"{cls.__name__}: a record has no __post_init__, and no base that dataclasses made")
     for name, hint in cls.__annotations__.items():
         if hint.startswith("ClassVar"):
             continue
@@ -73,6 +76,11 @@ def _record(cls: type, *, kw_only: bool) -> type:
     made.__qualname__ = cls.__qualname__
     made.__init__ = _initializer(made, known, positional)  # type: ignore[misc]
     return made
+
+
+def _plain_bases(cls: type) -> list[type]:
+    """Those that are no records."""
+    return [base for base in cls.__mro__[1:] if "__record_fields__" not in vars(base)]
 
 
 def _initializer(cls: type, known: Mapping[str, _Field], positional: tuple[str, ...]) -> Callable[..., None]:
@@ -167,7 +175,9 @@ class _WhenAsked:
         self._name = name
 
     def __get__(self, instance: object, owner: type) -> Any:
-        cls = next(each for each in owner.__mro__ if vars(each).get(self._name) is self)
+        cls = next((each for each in owner.__mro__ if vars(each).get(self._name) is self), None)
+        if cls is None:  # another thread asked at the same moment, and was first
+            return getattr(owner, self._name)
         import dataclasses
 
         made = dataclasses.make_dataclass(

@@ -63,7 +63,24 @@ values: st.SearchStrategy[Any] = (
     st.none() | st.integers(0, 2) | st.text(max_size=2) | st.tuples(st.integers(0, 1)) | st.just([])
 )
 names = st.sampled_from(["a", "b", "c", "d", "e", "f", "g"])
-calls = st.tuples(st.integers(0, 2), st.lists(values, max_size=6), st.dictionaries(names, values, max_size=7))
+Call = tuple[int, list[Any], dict[str, Any]]
+"""Which of the classes, and what it is given."""
+
+
+def fitting(which: int, needed: str, others: str) -> st.SearchStrategy[Call]:
+    """Calls that a class takes: of two drawn at random hardly one in ten fits, and of a derived class none."""
+    named = st.fixed_dictionaries(dict.fromkeys(needed, values), optional=dict.fromkeys(others, values))
+
+    def call(given: dict[str, Any], count: int) -> Call:
+        by_place = [given.pop(name) for name in needed[:count]]
+        return which, by_place, given
+
+    return st.builds(call, named, st.integers(0, 1))
+
+
+whole: st.SearchStrategy[Call] = st.tuples(st.just(0), st.lists(values, min_size=1, max_size=4), st.just({}))
+fits = fitting(0, "a", "bcd") | fitting(1, "ae", "bcdf") | fitting(2, "", "") | whole
+calls = fits | st.tuples(st.integers(0, 2), st.lists(values, max_size=6), st.dictionaries(names, values, max_size=7))
 
 
 def outcome(act: Callable[[], Any]) -> Any:
@@ -106,7 +123,7 @@ def everything(cls: Any, other: Any, changes: dict[str, Any]) -> Callable[[Any],
 
 @given(calls, calls, st.dictionaries(names, values, max_size=2))
 def test_whatever_is_asked_of_them_records_answer_as_dataclasses_do(
-    call: tuple[int, list[Any], dict[str, Any]], second: tuple[int, list[Any], dict[str, Any]], changes: dict[str, Any]
+    call: Call, second: Call, changes: dict[str, Any]
 ) -> None:
     found = []
     for classes in (THEIRS, OURS):
@@ -146,6 +163,39 @@ def test_defaults_that_are_made_are_made_for_each() -> None:
         @records._dataclass(frozen=True, slots=True)
         class _Shared:
             a: list[int] = []  # noqa: RUF012
+
+
+def test_what_is_not_supported_is_refused_where_a_class_is_made() -> None:
+    class Checked:
+        a: int
+
+        def __post_init__(self) -> None:
+            """Would never be called."""
+
+    @dataclasses.dataclass(frozen=True, slots=True)
+    class Theirs:
+        a: int
+
+    class Derived(Theirs):
+        b: int
+
+    for cls in (Checked, Derived):
+        with pytest.raises(TypeError, match="record"):
+            records._dataclass(frozen=True, slots=True)(cls)
+    with pytest.raises(TypeError, match="frozen"):
+        records._dataclass(frozen=False, slots=True)
+    with pytest.raises(TypeError):
+        records._field(init=False)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("name", ["__dataclass_fields__", "__dataclass_params__"])
+def test_two_threads_may_ask_at_once_what_dataclasses_know_of_a_record(name: str) -> None:
+    """Both found what makes it, and one was quicker."""
+    cls = Pair(records._dataclass, records._field, "Asked").classes[0]
+    found = vars(cls)[name]
+    first = getattr(cls, name)
+    assert found.__get__(None, cls) is first
+    assert [each.name for each in dataclasses.fields(cls)] == ["a", "b", "c", "d"]
 
 
 def test_nothing_can_be_set_that_is_no_field() -> None:
