@@ -32,12 +32,14 @@ def parsed(content: bytes) -> Any:
     text = content.decode().strip(" \t\n\r")
     try:
         from _json import make_scanner  # what json itself reads with, where Python is CPython
-    except ImportError:
+
+        scan = make_scanner(_Plainly)  # type: ignore[arg-type]
+    except (ImportError, AttributeError):  # or where it asks for more than we know of: it is json's own affair
         import json
 
         return json.loads(text)
     try:
-        value, end = make_scanner(_Plainly)(text, 0)  # type: ignore[arg-type]
+        value, end = scan(text, 0)
     except StopIteration:
         raise ValueError("a value of JSON is missing") from None
     if end != len(text):

@@ -138,8 +138,22 @@ def test_a_machine_without_the_library(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "no-library\n"), done.stderr
 
 
+def test_a_python_without_ctypes_is_said_to_be_one() -> None:
+    """As it is where Python was built without libffi; a missing package is another matter."""
+    code = (
+        "import sys; sys.modules['_ctypes'] = None; from gpuconsole.gpu.nvml.source import NvmlSource;"
+        "a, b = (NvmlSource(direct=d).snapshot() for d in (True, False));"
+        "assert (a.reason, a.problem, a.hint) == (b.reason, b.problem, b.hint), (a, b); print(a.reason, a.hint)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("no-ctypes ")
+    assert "pip" not in done.stdout
+
+
 def test_before_the_start_and_for_what_is_not_bound_there_are_codes() -> None:
     gateway = Gateway.direct()
+    assert isinstance(gateway, Gateway)
     assert gateway.ask("nvmlDeviceGetCount") == Failure(pynvml.NVML_ERROR_UNINITIALIZED)
     assert gateway.ask("nvmlDeviceDoesWhatIsNotBound") == Failure(pynvml.NVML_ERROR_FUNCTION_NOT_FOUND)
     with pytest.raises(AttributeError):

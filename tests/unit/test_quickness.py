@@ -21,7 +21,7 @@ from gpuconsole.core.jsontext import indented, parsed
 from gpuconsole.core.later import Later
 from gpuconsole.core.threads import Gate, begin
 from gpuconsole.gpu.names import short_name
-from gpuconsole.gpu.nvml.readings import _SHARED_MEMORY
+from gpuconsole.gpu.nvml.readings import _SHARED_MEMORY, _shares_memory
 from gpuconsole.host.cgroup import container_ids
 from gpuconsole.services.secrets import _is_name, _script_follows
 
@@ -80,6 +80,16 @@ def test_where_the_scanner_is_missing_the_module_reads(monkeypatch: pytest.Monke
         parsed(b"[")
 
 
+def test_where_the_scanner_asks_for_more_the_module_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is private to json, and a later Python may want something else of who uses it."""
+
+    def make_scanner(context: Any) -> Any:
+        return context.something_new
+
+    monkeypatch.setattr("_json.make_scanner", make_scanner)
+    assert parsed(b' {"a": [1, null]} ') == {"a": [1, None]}
+
+
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf"), [{"a": float("inf")}]])
 def test_json_has_no_number_that_is_not_finite(value: Any) -> None:
     for indent in (None, 2):
@@ -126,11 +136,15 @@ def test_names_are_shortened_as_by_a_pattern(name: str) -> None:
         assert short_name(name) == short
 
 
-@given(st.text("GBOrinThor10_- x4", max_size=14))
-def test_boards_of_shared_memory_are_found_as_by_a_pattern(name: str) -> None:
-    pattern = re.compile(rf"\\b({'|'.join(_SHARED_MEMORY)})\\b".replace("\\\\", "\\"), re.IGNORECASE)
-    split = "".join(char if char.isalnum() or char == "_" else " " for char in name.lower()).split()
-    assert (not _SHARED_MEMORY.isdisjoint(split)) is bool(pattern.search(name))
+boards = st.sampled_from(
+    [*_SHARED_MEMORY, *map(str.title, _SHARED_MEMORY), "GB10", "GB100", "NVIDIA", "Thors", "x", "é"]
+)
+
+
+@given(st.lists(st.tuples(boards, st.sampled_from([" ", "", "-", "_", "/", "\u00a0", "é"])), max_size=4))
+def test_boards_of_shared_memory_are_found_as_by_a_pattern(parts: list[tuple[str, str]]) -> None:
+    name = "".join(word + between for word, between in parts)
+    assert _shares_memory(name) is bool(re.search(rf"\b({'|'.join(_SHARED_MEMORY)})\b", name, re.IGNORECASE))
 
 
 @given(st.text("-_abcZ1. =é\n", max_size=8))

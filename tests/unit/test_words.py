@@ -41,7 +41,7 @@ ASKED: dict[str, Callable[[Any, Any], Any]] = {
     "str": lambda kind, one: (str(one), f"{one}", f"{one:>9}", "%s" % one),  # noqa: UP031
     "name and value": lambda kind, one: (one.name, one.value, type(one.value)),
     "equal": lambda kind, one: (one == one.value, one == "ok", one != one.value, one in (one.value,)),
-    "ordered": lambda kind, one: (one < one, sorted([one, one])[0] is one),
+    "ordered": lambda kind, one: ([one < each for each in kind], [each.name for each in sorted(kind)], max(kind).name),
     "truth": lambda kind, one: bool(one),
     "a key": lambda kind, one: ({one: 1}[one.value], {one.value: 1}[one]),
     "kind": lambda kind, one: (isinstance(one, kind), isinstance(one, str), isinstance(one, int), type(one) is kind),

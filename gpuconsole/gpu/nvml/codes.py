@@ -85,6 +85,11 @@ NO_BINDING = Problem(
     "The Python package nvidia-ml-py, which reads the GPUs, is missing or damaged.",
     "In gpuconsole's environment run 'pip install --force-reinstall nvidia-ml-py'.",
 )
+NO_CTYPES = Problem(
+    "no-ctypes",
+    "The Python that runs gpuconsole was built without ctypes, which the GPUs are read through.",
+    "Install gpuconsole with your distribution's Python, or build this one anew once libffi-dev is installed.",
+)
 DRIVER_CHANGED = Problem(
     "driver-changed",
     "The NVIDIA driver was changed while gpuconsole was running.",

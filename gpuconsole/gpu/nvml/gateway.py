@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 _NEEDED = ("NVMLError", "nvmlInitWithFlags", "nvmlMemory_v2", "nvmlDeviceGetComputeRunningProcesses_v3")
 """What nvidia-ml-py has and the abandoned package of the same module name lacks."""
 
+_CTYPES = "_ctypes"
+"""The part of Python that is left out where it was built without libffi."""
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:
@@ -37,8 +40,8 @@ class Gateway:
         """Import the binding; NVML itself is loaded and started by :meth:`start`."""
         try:
             import pynvml
-        except ImportError:
-            return codes.NO_BINDING
+        except ImportError as error:
+            return codes.NO_CTYPES if error.name == _CTYPES else codes.NO_BINDING
         except SyntaxError:  # a package of Python 2 days
             return codes.WRONG_BINDING
         if not all(hasattr(pynvml, name) for name in _NEEDED):
@@ -46,9 +49,14 @@ class Gateway:
         return cls(pynvml)
 
     @classmethod
-    def direct(cls) -> Self:
+    def direct(cls) -> Self | Problem:
         """The binding of our own, which is there sooner and has what a snapshot asks."""
-        from gpuconsole.gpu.nvml.direct import Direct
+        try:
+            from gpuconsole.gpu.nvml.direct import Direct
+        except ImportError as error:
+            if error.name != _CTYPES:
+                raise
+            return codes.NO_CTYPES
 
         return cls(Direct())
 

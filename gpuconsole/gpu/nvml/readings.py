@@ -197,11 +197,16 @@ def _take_mig_mode(sheet: Sheet) -> None:
         sheet.unknown["mig_enabled"] = answer.reason
 
 
+def _shares_memory(name: str) -> bool:
+    """Whether a board of this name has no GPU memory of its own."""
+    spaced = "".join(char if char.isalnum() or char == "_" else " " for char in name.lower())
+    return not _SHARED_MEMORY.isdisjoint(spaced.split())
+
+
 def take_frequent(sheet: Sheet, gateway: Gateway, *, name: str | None, mig: bool) -> None:
     """The readings of every look: memory, use, temperature, power, clocks."""
     take_memory(sheet, gateway)
-    words = "".join(char if char.isalnum() or char == "_" else " " for char in (name or "").lower()).split()
-    shared = not _SHARED_MEMORY.isdisjoint(words)
+    shared = _shares_memory(name or "")
     sheet.values["unified_memory"] = shared
     if shared and "memory_total_bytes" not in sheet.values:
         reason = "GPU and CPU share the machine's memory, and the driver counts no part of it as the GPU's"
