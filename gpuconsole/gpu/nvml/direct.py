@@ -1,4 +1,4 @@
-"""The forty calls of NVML that a snapshot asks, bound with ctypes in the place of nvidia-ml-py.
+"""The calls of NVML that a snapshot asks, bound with ctypes in the place of nvidia-ml-py.
 
 nvidia-ml-py binds all of NVML, and importing it takes longer than all the rest of a ``status``, so a single look goes
 through this. Names, arguments, answers and errors are those of nvidia-ml-py, except that text stays bytes; the reader
