@@ -47,7 +47,7 @@ class Alarm:
         self._ended_s: float | None = None
         """The same when the growth of the last alarm ended; None where it fell for another reason, or came back."""
         self._rested_s = 0.0
-        """Time since an alarm fell."""
+        """Time since an alarm fell, while somebody looked."""
 
     def decide(
         self,
@@ -57,7 +57,6 @@ class Alarm:
         *,
         caution: float = 1.0,
         may_be_load: bool = False,
-        was_full: bool = False,
     ) -> Outlook:
         """The outlook now.
 
@@ -67,11 +66,8 @@ class Alarm:
             sampling_s: Seconds to the next sample, most likely: an alarm that would be due then is raised now.
             caution: A risk must be nearer by this factor, where growth is something harmless more often than a leak.
             may_be_load: It may be loading: worth watching, and no alarm unless one stands already.
-            was_full: It had to give back what it only kept: an alarm that ends with it was right.
         """
         self._rested_s += sampling_s
-        if not trends and was_full:
-            self.standing = None
         if not trends:
             self._withdraw(ended=True)
             return Outlook()

@@ -16,8 +16,6 @@ from gpuconsole.gpu.forecast_model import Settings
 _POINTS = 48
 """Most points kept; older ones are merged."""
 _PEAKS = 12
-_FULL = 0.99
-"""Of the capacity: the driver keeps the rest."""
 
 
 class Curve:
@@ -57,14 +55,6 @@ class Curve:
         self._counted = False
         self._climb_from = self.last_t
         self._climbing: list[Point] = []
-        self._flushed = False
-        """It was full, and its allocator gave back what it only kept: growth goes on from there."""
-        self._fell_t = self.last_t
-
-    @property
-    def was_full(self) -> bool:
-        """At the last sample it had just given back what its allocator only kept, since it was full."""
-        return self._flushed and len(self.points) == 1
 
     @property
     def cyclic(self) -> bool:
@@ -123,13 +113,13 @@ class Curve:
         rests = [b.t - a.t for a, b in pairwise(self.points)]
         return max(range(len(rests)), key=lambda i: rests[i]) if rests else 0
 
-    def _begin(self, t: float, value: float, *, flushed: bool = False) -> None:
-        self._quiet, self._flushed = None, flushed
+    def _begin(self, t: float, value: float) -> None:
+        self._quiet = None
         self.points = [Point(t, value, 0, self._busy_s)]
         self.peaks.clear()
         self.climbs.clear()
         self._climbing.clear()
-        self.high, self.base, self.born = value, 0 if flushed else None, True
+        self.high, self.base, self.born = value, None, True
         self._crest, self._trough, self._counted, self._climb_from = Point(t, value), None, False, t
 
     def _follow(self, t: float, value: float) -> None:
@@ -139,27 +129,16 @@ class Curve:
             if value >= self._crest.level:
                 self._crest = Point(t, value)
             elif self._crest.level - value > least:
-                self._trough, self._counted, self._fell_t = Point(t, value), False, t
+                self._trough, self._counted = Point(t, value), False
         elif value <= self._trough.level:
             self._trough = Point(t, value)
         elif value - self._trough.level > least:
             self._climb_from = self._trough.t
             self._trough, self._crest = None, Point(t, value)
             return
-        if self._trough is None or self._counted or not self._is_deep(self._crest.level - value):
-            return
-        if self.was_full or self._is_full():
-            self._begin(t, value, flushed=True)
-        elif not self._flushed or t > self._fell_t:  # else it may have been full once more, and take it all again
+        if self._trough is not None and not self._counted and self._is_deep(self._crest.level - value):
             self._counted = True
             self._end_climb()
-
-    def _is_full(self) -> bool:
-        """Whether the next step of growth had no room: then an allocator gives back what it keeps, and tries again."""
-        if self.cyclic or self.base is None or len(self.points) < self.base + 3:
-            return False
-        step = max((b.level - a.level) / b.steps for a, b in pairwise(self.points[-3:]))
-        return self._crest.level + step >= _FULL * self.capacity
 
     def _is_deep(self, fall: float) -> bool:
         base = self.points[self._floor()].level
@@ -210,8 +189,6 @@ class Curve:
             quiet = self._quiet or Point(self.last_t, self.value, 0, self._busy_s)
             past = Past(self.born, self._rest_settles, self.sampling_s, self.capacity, quiet)
             self.base = loading_end(self.points, past, self._settings)
-            if self.base is None and self._flushed:
-                self.base = 0
 
     def _merge(self) -> None:
         """Make one of two neighbours: of loading's points while there are many, else of the older ones after it."""

@@ -113,8 +113,7 @@ class GpuWatch:
         trends = {name: trend for name, each in self._holders.items() if (trend := each.reader.trend(t))}
         room = free - sum(each.curve.unused() for each in self._holders.values())
         caution = self._settings.idle_caution if self._idle else 1.0
-        was_full = any(each.curve.was_full for each in self._holders.values())
-        ahead = self._alarm.decide(trends, room, pace_s, caution=caution, was_full=was_full)
+        ahead = self._alarm.decide(trends, room, pace_s, caution=caution)
         self._fallen += 1
         if self._alarm.standing is not None:
             self._fallen = 0
@@ -161,9 +160,7 @@ class GpuWatch:
         if self._fallen > _JUST or not (full or (self._due and name in self._culprits)):
             return self._said(holder.pid, MemoryState.FREE, None, "it has ended")
         if name in self._asked:
-            why = (
-                "it ended while the memory was nearly full: out of memory, most likely; its log says what it asked for"
-            )
+            why = "it ended as the memory was nearly full: out of memory, most likely; its log says what it asked for"
             return self._said(holder.pid, MemoryState.FAILED, None, why)
         why = "it ended while the memory was nearly full, and had asked for no more: its log and exit code say why"
         return self._said(holder.pid, MemoryState.FREE, None, why)
