@@ -14,6 +14,7 @@ from gpuconsole.services.alarmdeaths import DeathWatch, Ending
 from gpuconsole.services.alarmevidence import Evidence
 from gpuconsole.services.alarmfile import AlarmFile
 from gpuconsole.services.alarmidle import IdleHolders, IdleNote
+from gpuconsole.services.alarmlost import LostGpus
 from gpuconsole.services.alarmnames import names_of
 from gpuconsole.services.alarms import Alarm, Alarms
 
@@ -72,6 +73,7 @@ class AlarmDesk:
         """Container id → why it ended, for those that were explained."""
         self._alarms = Alarms(least=least, dismissed=file.dismissed)
         self._idle = IdleHolders()
+        self._lost = LostGpus()
         self._deaths = DeathWatch()
         self._told: dict[str, Alarm] = {}
         """What rang, by its key."""
@@ -89,7 +91,7 @@ class AlarmDesk:
         self._notes = self._idle.looked(view)
         names = names_of(view, (each.container for each in containers or ()))
         told = tuple(each for each in self._alarms.looked(view.outlooks, now, names=names) if self._is_news(each))
-        told = (*told, *(_limit_reached(each, now) for each in self._deaths.hurt(now)))
+        told = (*told, *self._lost.looked(view, now), *(_limit_reached(each, now) for each in self._deaths.hurt(now)))
         for whole in told:
             for alarm in whole.parts or (whole,):
                 self._told[alarm.key] = replace(alarm, told=True)
