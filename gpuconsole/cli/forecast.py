@@ -64,7 +64,7 @@ def _json_line(t: float, said: Assessment) -> str:
 
 def _text_line(t: float, said: Assessment) -> str:
     who = {
-        "process": f"process {said.pid}",
+        "process": f"process {said.pid} GPU {said.gpu}",
         "gpu": f"GPU {said.gpu}",
         "container": f"container {said.id[:12]}",
         "host": "host",

@@ -73,8 +73,8 @@ def _unforeseen(error: Exception, *, debug: bool) -> int:
         _trace(error)
     words = plain_line(f"{type(error).__name__}: {error}")
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EBADF):
-        talk(f"gpuconsole: the output could not be written ({words}); what was begun goes on.")
-        talk("  → Make room where it is written; 'gpuconsole ps' shows what runs.")
+        talk(f"gpuconsole: the output could not be written ({words}).")
+        talk("  → Make room where it is written. What was launched, if anything, goes on: 'gpuconsole ps' shows it.")
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the rest would fail again at exit
         return int(ExitCode.BAD_FILE)
     talk(f"gpuconsole: something went wrong inside gpuconsole itself ({words}).")

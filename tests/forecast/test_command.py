@@ -54,7 +54,7 @@ def test_json_is_the_schema_and_then_a_line_for_each_change(capsys: pytest.Captu
 def test_for_people_it_is_a_line_for_each_change(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["forecast", str(FOLDER / "leak-100.jsonl.gz")]) == ExitCode.OK
     lines = capsys.readouterr().out.splitlines()
-    assert any("process 680" in line and " risk " in line and "full in about" in line for line in lines)
+    assert any("process 680 GPU 0" in line and " risk " in line and "full in about" in line for line in lines)
     assert any("GPU 0" in line and " critical " in line for line in lines)
 
 

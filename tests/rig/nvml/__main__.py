@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 from tests.rig.nvml.build import NoCompiler, build
@@ -47,8 +48,11 @@ def run(command: list[str], simulated: NvmlBox, *, is_busy: bool) -> int:
     if is_busy:
         simulated.write(base.with_(gpus=tuple(at_work(gpu, 0) for gpu in base.gpus)))
         threading.Thread(target=keep_busy, args=(simulated, base, stop), daemon=True).start()
+    process = subprocess.Popen(command, env=simulated.env())
     try:
-        return subprocess.run(command, env=simulated.env(), check=False).returncode
+        while True:
+            with suppress(KeyboardInterrupt):  # the command heard it too, and ends as it likes
+                return process.wait()
     finally:
         stop.set()
 
