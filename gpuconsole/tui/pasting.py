@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import time
 from collections.abc import Iterable
 
 from textual import events
@@ -16,6 +17,10 @@ _ESCAPES = re.compile(r"\x1b(?!\[201~)(?:\[[0-?]*[ -/]*[@-~])?")
 """Escape characters in a paste, and the colours they begin; not its end."""
 _ANSWERS = re.compile(r"\x1b(?:\]\d|P[01>!]|_G)[\x20-\x7e]*(?:\x07|\x1b\\)")
 """Long answers to what another program asked the terminal before: of its colours, its name, its pictures."""
+_BEGUN = re.compile(r"\x1b(?:\]\d|P[01>!]|_G)[\x20-\x7e]*\x1b?\Z")
+"""The beginning of one, whose rest is still to come."""
+_REST_S = 1.0
+"""So long it is waited for; then it is dropped, since nobody typed it."""
 _WHOLE = re.compile(r"\x1b\[(?![M\[])[0-?]*[ -/]*[@-~]")
 """A whole sequence, but for the beginnings of longer ones: a mouse report of old, a function key of Linux."""
 _OURS = re.compile(r"\x1b\[(?:<?[-\d;]+[mM]|\?\d+;\d\$y)")
@@ -38,16 +43,29 @@ class PasteParser(XTermParser):
         self._before = ""
         """The last characters outside of a paste."""
         self._held = ""
+        self._begun_at: float | None = None
+        """Since when what is held is the beginning of an answer."""
+
+    def tick(self) -> Iterable[Message]:
+        """What time alone tells: that an escape character is a key, and that the rest of an answer does not come."""
+        self._drop_what_is_late()
+        return super().tick()
+
+    def _drop_what_is_late(self) -> None:
+        if self._begun_at is not None and time.monotonic() - self._begun_at >= _REST_S:
+            self._held, self._begun_at = "", None
 
     def feed(self, data: str) -> Iterable[Message]:
         """What ``data`` holds; empty at the end."""
         if not data:
             return super().feed(data)
+        self._drop_what_is_late()
         text = self._harmless(self._held + data)
         return super().feed(text) if text else ()
 
     def _harmless(self, data: str) -> str:
         """``data`` without escape characters inside pastes; a mark that may be its end waits for its rest."""
+        begun_at, self._begun_at = self._begun_at, None
         self._held, found = "", []
         while data:
             if not self._pasted:
@@ -55,8 +73,13 @@ class PasteParser(XTermParser):
                 passed = len(self._before)
                 at = (self._before + data).find(_BEGIN)
                 cut = at + len(_BEGIN) - passed if at >= 0 else len(data)
+                typed = _ANSWERS.sub("", data[:cut])
+                if at < 0 and (begun := _BEGUN.search(typed)):
+                    self._held, self._begun_at = typed[begun.start() :], begun_at or time.monotonic()
+                    typed = typed[: begun.start()]
+                    data = data[: len(data) - len(self._held)]
                 self._before = "" if at >= 0 else (self._before + data)[1 - len(_BEGIN) :]
-                found.append(_ANSWERS.sub("", data[:cut]))
+                found.append(typed)
                 self._pasted, data = at >= 0, data[cut:]
                 continue
             before, end, data = data.partition(_END)

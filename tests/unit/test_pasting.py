@@ -125,3 +125,36 @@ def test_keys_with_all_that_kitty_can_say_of_them(sent: str, key: str | None) ->
 )
 def test_answers_that_another_program_waited_for_press_no_keys(answer: str) -> None:
     assert keys(f"a{answer}b{answer}\x1b[A") == ["a", "b", "up"]
+
+
+ANSWERS = [
+    "\x1b]11;rgb:1c1c/1c1c/1c1c\x1b\\",
+    "\x1b]10;rgb:ffff/ffff/ffff\x07",
+    "\x1bP>|XTerm(379)\x1b\\",
+    "\x1b_Gi=31;OK\x1b\\",
+]
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_an_answer_that_comes_in_pieces_presses_no_keys(answer: str) -> None:
+    for first in range(3, len(answer)):
+        parser = PasteParser()
+        sent = f"a{answer}b"
+        found = [*parser.feed(sent[: first + 1]), *parser.tick(), *parser.feed(sent[first + 1 :])]
+        assert [each.key for each in found if isinstance(each, events.Key)] == ["a", "b"], first
+
+
+@pytest.mark.parametrize("ticks", [True, False])
+def test_an_answer_whose_rest_does_not_come_is_dropped_and_the_next_key_is_heard(
+    monkeypatch: pytest.MonkeyPatch, ticks: bool
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr("gpuconsole.tui.pasting.time.monotonic", lambda: now[0])
+    parser = PasteParser()
+    found = [*parser.feed("a\x1b]11;rgb:1c1c/"), *parser.tick()]
+    now[0] += 0.6
+    found += [*parser.feed("1")]  # of the answer, as far as anybody can know
+    now[0] += 0.6
+    found += [*parser.tick()] if ticks else []
+    found += [*parser.feed("b")]
+    assert [each.key for each in found if isinstance(each, events.Key)] == ["a", "b"]
