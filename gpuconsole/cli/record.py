@@ -52,7 +52,7 @@ def record(
     talk(f"Recording {seconds:g} s into {name}; ctrl+c ends it early.")
     if with_names:
         talk("  With the names of this machine, its users, folders, images and addresses; secrets are masked.")
-    ended = False
+    ended, before = False, _stamp(output)
     try:
         took = recordings.record(
             settings.session(), output, seconds=seconds, interval_s=every, check=check, replace=force,
@@ -64,6 +64,12 @@ def record(
     if not to_file:
         talk(f"{words}.")
         return ExitCode.OK
+    if ended and _stamp(output) == before:
+        old = "; what it held is still there" if before else ""
+        raise BadFile(
+            f"Nothing was recorded: it was ended before {name} was begun{old}.",
+            hint="Let it go on until the GPUs were looked at once.",
+        )
     held = output.stat().st_size
     if not held:  # ended before the first look
         raise BadFile(
@@ -72,3 +78,12 @@ def record(
     talk(f"{words}: {name}, {size(held)}.")
     talk(f"  See it by 'gpuconsole --replay {plain_line(str(output))}'.")
     return ExitCode.OK
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    """Changes with every write to the file; None where none is."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns

@@ -20,7 +20,10 @@
 from __future__ import annotations
 
 import difflib
+import errno
+import os
 import re
+import stat
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -97,7 +100,8 @@ def read_config(path: Path | None = None, *, check: Callable[[Config], Iterable[
     """
     path = path or config_path()
     try:
-        file = path.open("rb")
+        # Of a pipe there is nobody who writes, perhaps: opening it must not wait.
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except FileNotFoundError:
         return Config()
     except OSError as error:
@@ -105,7 +109,9 @@ def read_config(path: Path | None = None, *, check: Callable[[Config], Iterable[
     import tomllib  # only when there is a file: it takes a hundredth of a start
 
     try:
-        with file:
+        with open(handle, "rb") as file:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                raise OSError(errno.EINVAL, "it is a pipe or a device, and no file")
             text = file.read(_MOST_BYTES).decode()
         parsed = tomllib.loads(text)
     except (OSError, UnicodeDecodeError) as error:
@@ -230,7 +236,8 @@ def _bad(path: Path, text: str, mistakes: Iterable[Mistake]) -> BadFile:
     told.sort(key=lambda item: item[0] or 0)
     words = [f"line {line}, {said}" if line else said for line, said in told]
     if len(words) == 1:
-        return BadFile(f"The configuration {_name(path)} has a mistake in {words[0]}.", hint=_HINT)
+        end = "" if words[0].endswith("?") else "."
+        return BadFile(f"The configuration {_name(path)} has a mistake in {words[0]}{end}", hint=_HINT)
     listed = "".join(f"\n  {each}" for each in words)
     return BadFile(f"The configuration {_name(path)} has {len(words)} mistakes:{listed}", hint=_HINT)
 

@@ -135,3 +135,22 @@ def test_the_demo_needs_a_terminal() -> None:
     )  # fmt: skip
     assert done.returncode == ExitCode.USAGE
     assert "needs a terminal" in done.stderr
+
+
+@pytest.mark.parametrize("old", [None, "an older recording\n"])
+def test_ended_before_the_file_was_begun_nothing_is_said_to_be_kept(
+    old: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "run.jsonl"
+    if old:
+        path.write_text(old)
+
+    def interrupted(*_: object, **__: object) -> float:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("gpuconsole.services.recordings.record", interrupted)
+    assert main(["record", "-o", str(path), "--force"]) == ExitCode.BAD_FILE
+    said = capfd.readouterr().err
+    assert "Nothing was recorded" in said
+    assert "is kept" not in said
+    assert (path.read_text() if path.exists() else None) == old

@@ -133,6 +133,15 @@ def test_a_file_that_cannot_be_read(file: Path) -> None:
     file.mkdir()
     with pytest.raises(BadFile, match="cannot be read"):
         read_config()
+    file.rmdir()
+    os.mkfifo(file)  # nobody writes into it
+    with pytest.raises(BadFile, match="cannot be read: it is a pipe"):
+        read_config()
+
+
+def test_a_question_ends_in_its_own_mark(file: Path) -> None:
+    assert "did you mean" in (words := mistakes_of(file, "refrehs = 2\n"))
+    assert "?." not in words
 
 
 def test_what_the_caller_finds_wrong_is_told_beside_the_rest(file: Path) -> None:
