@@ -222,12 +222,15 @@ def _mistake_of_alarms(written: str, value: object) -> Mistake:
     wanted = f"must be {_WANTED_OF_ALARMS[written]}"
     if written == "command":  # what is in it may be a secret
         return Mistake("alarms.command", f'{wanted}: ["notify-send", "gpuconsole"]')
-    near = nearest(value, ("critical", "risk")) if isinstance(value, str) else ""
-    return Mistake("alarms.from", f"{wanted}{_is(value)}{near if 'mean' in near else ''}")
+    near = nearest(value, ("critical", "risk")) if written == "from" and isinstance(value, str) else ""
+    return Mistake(f"alarms.{written}", f"{wanted}{_is(value)}{near if 'mean' in near else ''}")
 
 
 def _is(value: object) -> str:
-    return f", and is {plain_line(repr(value), limit=60)}" if not isinstance(value, dict) else ""
+    if isinstance(value, dict):
+        return ""
+    said = str(value).lower() if isinstance(value, bool) else repr(value)  # as TOML writes it
+    return f", and is {plain_line(said, limit=60)}"
 
 
 def _bad(path: Path, text: str, mistakes: Iterable[Mistake]) -> BadFile:

@@ -172,6 +172,8 @@ class ReplayApp(ConsoleApp):
             found = next((each for each in reversed(moments) if each.at < here - margin), None)
         if found is None:
             words = "Nothing happens after this." if step > 0 else "Nothing happened before this."
+            for said in [each for each in self._notifications if each.message == words]:
+                self._unnotify(said)  # whoever presses again is told once
             self.notify(words, markup=False, timeout=3)
             return
         self._seek(found.at)

@@ -143,6 +143,9 @@ async def test_the_next_event_is_gone_to_and_said(recording: Recording) -> None:
             await until(pilot, partial(says, app, moment.words.split(";")[0][:20]))
         await pilot.press("e")
         await until(pilot, lambda: "Nothing happens after this" in shown(app))
+        for _ in range(3):
+            await pilot.press("e")
+        assert [each.message for each in app._notifications].count("Nothing happens after this.") == 1
 
 
 async def test_output_that_is_shown_is_that_of_the_moment(recording: Recording) -> None:

@@ -63,6 +63,8 @@ def test_everything_that_can_be_said(file: Path) -> None:
             "line 2, alarms.from: must be \"critical\" or \"risk\", and is 'critcal'; did you mean 'critical'?",
         ),
         ("from = 3", 'line 2, alarms.from: must be "critical" or "risk", and is 3'),
+        ("bell = 1", "line 2, alarms.bell: must be true or false, and is 1"),
+        ("from = true", 'line 2, alarms.from: must be "critical" or "risk", and is true'),
         ('form = "risk"', "line 2, alarms.form: there is no such setting; did you mean 'from'?"),
         ('least = "risk"', "line 2, alarms.least: there is no such setting"),
         ('command = "curl -H token"', "line 2, alarms.command: must be a list of a program and its arguments"),

@@ -81,7 +81,7 @@ class AlarmsScreen(Screen[None]):
         self._rows = {each.key: each for each in listed}
         before = self.chosen
         grid.show(tuple(alarms.row(each, now=app.now(), glyphs=app.glyphs) for each in self._rows.values()))
-        none = " No alarm stands, and nothing rang in the last half hour."
+        none = " No alarm stands, and none of the last half hour is left that was not dismissed."
         self.query_one("#none", Lines).show([] if listed else [(Cell(none, "dim"),)])
         self.query_one("#full", Lines).show(alarms.in_full(self.chosen, self.size.width))
         if before != self.chosen:
