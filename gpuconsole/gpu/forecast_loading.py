@@ -101,7 +101,7 @@ def loading_end(points: Sequence[Point], past: Past, settings: Settings) -> int 
 def _is_loaded_next(points: Sequence[Point], index: int, past: Past, settings: Settings) -> bool:
     """Whether the step after a point is loading too: far larger than those after it, and at loading's pace."""
     base, following = points[index], points[index + 1]
-    step = median((b.level - a.level) / b.steps for a, b in pairwise(points[index : index + 4]))
+    step = _step(points[index : index + 4])
     rise, lasted = following.level - base.level, following.t - base.t - past.sampling_s / 2
     pace = _pace_before(points[: index + 1], _gap(points[index:]), past)
     return rise >= _BREAK * following.steps * step and rise >= settings.settled * pace * lasted
@@ -117,7 +117,7 @@ def _sharpness(points: Sequence[Point], index: int, past: Past, settings: Settin
     rest = (following.t - base.t) / gap - max(following.steps - 1, 0)
     if past.rest_settles and rest - past.sampling_s / gap >= _LONG_REST:  # a step may be seen a sample late
         return _RESTED * rest
-    step = median((b.level - a.level) / max(b.steps, 1) for a, b in pairwise(points[index : index + 4]))
+    step = _step(points[index : index + 4])
     if index == 0:
         return _seen_from_its_middle(points, gap, step, past, settings)
     pace = _pace_before(points[: index + 1], gap, past)
@@ -231,6 +231,11 @@ def _at_work_when_found(points: Sequence[Point], past: Past) -> int | None:
 def _gap(points: Sequence[Point]) -> float:
     """Seconds from one step to the next."""
     return median((b.t - a.t) / b.steps for a, b in pairwise(points))
+
+
+def _step(points: Sequence[Point]) -> float:
+    """Bytes that one step brings."""
+    return median((b.level - a.level) / max(b.steps, 1) for a, b in pairwise(points))
 
 
 def _pace(a: Point, b: Point) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuconsole.core.records import dataclass, field
+from gpuconsole.core.records import dataclass, field, replace
 from gpuconsole.gpu.model import Gpu, GpuSnapshot, ProcessKind
 from gpuconsole.host.account import Account
 from gpuconsole.host.processes import ProcessFacts
@@ -27,6 +27,11 @@ class Holder(ProcessFacts):
     container_name: str | None = None
     outlook: Assessment | None = field(default=None, metadata={"derived": True})
     """Where its GPU memory is going; None while nobody watches it over time."""
+
+    def with_cpu(self, cpu_pct: float) -> Holder:
+        """It with its CPU use, told by somebody else than this look."""
+        unknown = {field: reason for field, reason in self.unknown.items() if field != "cpu_pct"}
+        return replace(self, cpu_pct=cpu_pct, unknown=unknown)
 
 
 @dataclass(frozen=True, slots=True)

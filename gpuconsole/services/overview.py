@@ -52,10 +52,7 @@ class Overview:
 
     def _with_average(self, holder: Holder) -> Holder:
         average = self._processes.average_cpu_pct(holder.pid)
-        if average is None:
-            return holder
-        unknown = {field: reason for field, reason in holder.unknown.items() if field != "cpu_pct"}
-        return replace(holder, cpu_pct=average, unknown=unknown)
+        return holder if average is None else holder.with_cpu(average)
 
     def _view(self, snapshot: GpuSnapshot, names: Mapping[str, str] | None) -> HostView:
         if not self._remembering or not snapshot.gpus:

@@ -49,8 +49,7 @@ def _using(holder: Holder, known: tuple[float, float] | None) -> Holder:
     """``holder`` with its CPU use at somebody else's last look, where this look cannot tell it."""
     if known is None or holder.cpu_pct is not None or not _is_same(holder, known[0]):
         return holder
-    unknown = {field: reason for field, reason in holder.unknown.items() if field != "cpu_pct"}
-    return replace(holder, cpu_pct=known[1], unknown=unknown)
+    return holder.with_cpu(known[1])
 
 
 def _is_same(holder: Holder, started_at: float) -> bool:

@@ -64,9 +64,6 @@ class Terminal(LinuxDriver):
         Textual takes it without asking whether it has it: a second thread would read, and one of the two for ever.
         """
         if self._reads():  # stopped without being asked before
-            if self._is_behind():
-                os.kill(os.getpid(), signal.SIGSTOP)
-                return
             self.suspend_application_mode()
             self._must_signal_resume = True
         if self._must_signal_resume:  # else it is being left

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -142,13 +144,22 @@ async def test_hostile_output_a_long_line_and_a_progress_bar(engine_modern: Engi
         assert "xEND" in shown(app), "the line is scrolled to where the words stand"
 
 
-async def test_a_restart_goes_on_in_the_same_view_and_says_the_end(engine_modern: Engine, tmp_path: Path) -> None:
-    run(engine_modern, "train", "echo life; exit 3")
-    engine_modern.docker("wait", "train")
-    app = console(engine_modern.host, tmp_path)
+@asynccontextmanager
+async def one_that_has_ended(
+    engine: Engine, tmp_path: Path
+) -> AsyncIterator[tuple[Pilot[None], ConsoleApp, LogScreen]]:
+    """The output of a container that has ended, open."""
+    run(engine, "train", "echo life; exit 3")
+    engine.docker("wait", "train")
+    app = console(engine.host, tmp_path)
     async with app.run_test(size=(80, 24)) as pilot:
         screen = await opened(pilot, app, "train")
         await until(pilot, lambda: screen._status.state is LogState.ENDED)
+        yield pilot, app, screen
+
+
+async def test_a_restart_goes_on_in_the_same_view_and_says_the_end(engine_modern: Engine, tmp_path: Path) -> None:
+    async with one_that_has_ended(engine_modern, tmp_path) as (pilot, app, screen):
         await pilot.pause()
         assert "exit code 3" in shown(app)
         assert texts(screen) == ["life"]
@@ -158,12 +169,7 @@ async def test_a_restart_goes_on_in_the_same_view_and_says_the_end(engine_modern
 
 
 async def test_one_that_has_ended_is_removed_later_and_that_is_said(engine_modern: Engine, tmp_path: Path) -> None:
-    run(engine_modern, "train", "echo life; exit 3")
-    engine_modern.docker("wait", "train")
-    app = console(engine_modern.host, tmp_path)
-    async with app.run_test(size=(80, 24)) as pilot:
-        screen = await opened(pilot, app, "train")
-        await until(pilot, lambda: screen._status.state is LogState.ENDED)
+    async with one_that_has_ended(engine_modern, tmp_path) as (pilot, app, screen):
         engine_modern.docker("rm", "train")
         await until(pilot, lambda: screen._status.state is LogState.GONE)
         assert "removed" in shown(app)
